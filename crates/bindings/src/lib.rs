@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 mod document;
 mod errors;
+mod files;
 mod gym;
 mod own;
 mod registry;
@@ -47,6 +48,7 @@ pub fn fill(module: &Bound<'_, PyModule>, extensions: Extensions) -> PyResult<()
     module.add_class::<sweep::PyRunFigures>()?;
     module.add_class::<sweep::RunIndex>()?;
     module.add_class::<table::PyTable>()?;
+    module.add_function(wrap_pyfunction!(files::write_page, module)?)?;
     module.add_function(wrap_pyfunction!(own::check, module)?)?;
     module.add_function(wrap_pyfunction!(own::check_named, module)?)?;
     module.add_function(wrap_pyfunction!(own::register, module)?)?;

@@ -1,15 +1,18 @@
 //! Results of runs, and what is made of several of them together.
 use crate::errors::{self, Whole};
+use crate::files;
 use crate::running::{self, Resources};
 use crate::scenario::{PyScenario, memory};
 use crate::table::PyTable;
+use narrows_files::Existing;
 use narrows_report::table::{Column, Row, Table};
 use narrows_report::{Comparison, Run, page, terminal};
 use narrows_results::{RunResult, folder, summary_json};
 use narrows_runner::Job;
 use narrows_scenario::Scenario;
-use pyo3::exceptions::{PyFileExistsError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +36,19 @@ impl PyRunResult {
 
     fn cdfs(&self) -> PyResult<PyTable> {
         PyTable::of_cdfs(&self.result.cdfs)
+    }
+
+    /// The whole result, for another process; `from_bytes` makes it again.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = serde_json::to_vec(&*self.result).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[staticmethod]
+    fn from_bytes(scenario: PyRef<'_, PyScenario>, bytes: &[u8]) -> PyResult<PyRunResult> {
+        let broken = |error: serde_json::Error| PyValueError::new_err(format!("no bytes of a result: {error}"));
+        let result = serde_json::from_slice(bytes).map_err(broken)?;
+        Ok(PyRunResult { scenario: scenario.value.clone(), result: Arc::new(result) })
     }
 
     /// The points of a series, as two lists.
@@ -145,7 +161,7 @@ fn write_summaries(dir: &Path, runs: &[(PathBuf, Scenario, Arc<RunResult>)]) -> 
     let summaries: Vec<_> = runs.iter().map(|(.., result)| &result.summary).collect();
     let json = serde_json::to_string_pretty(&summaries).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     let path = dir.join(folder::SUMMARY);
-    std::fs::write(&path, json + "\n").map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
+    files::write(&path, (json + "\n").as_bytes(), Existing::Keep)
 }
 
 /// The name of a folder made from a label.

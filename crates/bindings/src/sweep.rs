@@ -1,20 +1,21 @@
 //! Sweeps: a scenario with every combination of some values, as one tidy table; the same as `narrows sweep` writes.
 use crate::document;
 use crate::errors::{self, Whole};
+use crate::files;
 use crate::own::world::has_own;
 use crate::results::threads;
 use crate::running::{self, Resources};
 use crate::scenario::{PyScenario, SEEDS, memory};
 use crate::table::PyTable;
+use narrows_files::Existing;
 use narrows_results::input::TraceFiles;
-use narrows_results::{Format, Rows, RunResult, dataset};
+use narrows_results::{Format, Rows, RunResult, dataset, is_table};
 use narrows_runner::Job;
 use narrows_runner::index::{self, Index};
 use narrows_scenario::{Scenario, Setting};
 use narrows_sim::Simulator;
 use narrows_study::{Request, RunFigures, Sweep};
 use narrows_world::effort;
-use publish::write;
 use pyo3::exceptions::{PyFileExistsError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -170,7 +171,7 @@ impl Plan {
     fn write(&self, made: Vec<Option<PyRef<'_, PyRunFigures>>>, out: PathBuf, force: bool) -> PyResult<()> {
         let format = extension(&out).ok_or_else(|| PyOSError::new_err(out.display().to_string()))?;
         let bytes = self.rows(&made).bytes(format).map_err(PyOSError::new_err)?;
-        write(&out, &bytes, force).map_err(|error| unwritten(&out, &error))
+        files::write(&out, &bytes, Existing::unless_forced(force, is_table))
     }
 
     /// The numbers of these columns of axes.
@@ -330,12 +331,9 @@ pub(crate) fn check_table_place(py: Python<'_>, path: PathBuf, force: bool) -> P
         let allowed = "a file that ends with .csv, .parquet or .jsonl, or a folder without an extension";
         return Err(errors::argument(py, "out", format!("{}; allowed: {allowed}", path.display())));
     }
-    if is_file && path.exists() && !force {
-        let message = format!("{} exists; allowed: another file, or force=True to replace it", path.display());
-        return Err(PyFileExistsError::new_err(message));
-    }
-    if !is_file {
-        publish::check(&path, force).map_err(PyFileExistsError::new_err)?;
+    match is_file {
+        true => files::check(&path, Existing::unless_forced(force, is_table)).map(drop)?,
+        false => publish::check(&path, force).map_err(PyFileExistsError::new_err)?,
     }
     Ok(is_file)
 }

@@ -1,25 +1,24 @@
 //! The packets of a run, for other tools: flags, checks before the run, and the files after it.
 mod pcap;
 
-pub(crate) use crate::capture::pcap::PcapArgs;
+pub(crate) use crate::capture::pcap::{PcapArgs, write_frames};
 use crate::failure::Failure;
+use crate::output::REPLACED;
+use crate::output_file;
 use crate::world::{Name, WorldArgs};
 use narrows_capture::pcapng::{self, Interface};
 use narrows_capture::qlog;
-use narrows_live::Wanted;
+use narrows_files::{OutputFile, is_qlog};
+use narrows_live::{QlogFolder, Wanted};
 use narrows_report::Events;
 use narrows_results::packets::{self, Capture, Transport};
 use narrows_scenario::printable::printable;
 use narrows_scenario::{Scenario, Transport as Carrier};
 use narrows_world::World;
 use narrows_world::record::packets::{PacketRecorder, hops};
-use std::fs::File;
-use std::io::{self, BufWriter, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-
-/// Bytes at the start of a file that say whose it is.
-const HEAD: u64 = 512;
 
 /// Flags for packets.
 #[derive(clap::Args)]
@@ -28,7 +27,7 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pcap: PcapArgs,
     /// Write a qlog file for each TCP and QUIC connection into this folder, for qvis; with --on live for QUIC only
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", group = REPLACED)]
     qlog: Option<PathBuf>,
     /// Simulation: write packets.parquet beside the results, a row for each packet with its times at every hop
     #[arg(long)]
@@ -38,6 +37,10 @@ pub(crate) struct CaptureArgs {
 /// A recorded run and the files to be made from it.
 pub(crate) struct Recorder<'a> {
     args: &'a CaptureArgs,
+    /// The file of `--pcap`.
+    pcap: Option<OutputFile>,
+    /// Whether files of earlier runs are replaced.
+    force: bool,
     interfaces: Vec<Interface>,
     world: Recording,
     /// A line about each file that was written.
@@ -60,6 +63,7 @@ impl CaptureArgs {
         scenario: &Scenario,
         world: &WorldArgs,
         runs: u64,
+        force: bool,
     ) -> Result<Option<Recorder<'_>>, Failure> {
         let Some(flag) = self.asked() else {
             return match self.pcap.bound() {
@@ -71,12 +75,15 @@ impl CaptureArgs {
             return Err(Failure::usage(format!("{flag} with --runs {runs}; allowed: one run")));
         }
         let capture = self.pcap.capture(Some(scenario.duration), self.qlog.is_some())?;
-        self.pcap.check()?;
+        let pcap = self.pcap.check(force)?;
         let (interfaces, world) = match world.name() {
-            Name::Sim => (self.simulated(scenario, capture)?, Recording::Sim(narrows_sim::Recording::new(capture))),
+            Name::Sim => {
+                (self.simulated(scenario, capture, force)?, Recording::Sim(narrows_sim::Recording::new(capture)))
+            }
             Name::Live if !self.packets => {
-                self.check_connections(scenario)?;
-                let wanted = Wanted { capture: self.pcap.file().map(|_| capture), qlog: self.qlog.clone() };
+                self.check_connections(scenario, force)?;
+                let qlog = self.qlog.clone().map(|path| QlogFolder { path, replace: force });
+                let wanted = Wanted { capture: self.pcap.file().map(|_| capture), qlog };
                 let recording = narrows_live::Recording::new(world.options(), wanted);
                 let sides = recording.sides(scenario).map_err(crate::world::failure)?;
                 (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Live(recording))
@@ -95,11 +102,11 @@ impl CaptureArgs {
             }
         };
         let (lines, events) = (Mutex::default(), Mutex::default());
-        Ok(Some(Recorder { args: self, interfaces, world, lines, events }))
+        Ok(Some(Recorder { args: self, pcap, force, interfaces, world, lines, events }))
     }
 
     /// The interfaces of a simulation's capture.
-    fn simulated(&self, scenario: &Scenario, capture: Capture) -> Result<Vec<Interface>, Failure> {
+    fn simulated(&self, scenario: &Scenario, capture: Capture, force: bool) -> Result<Vec<Interface>, Failure> {
         let log = PacketRecorder::new(scenario, 0, capture).finish();
         if self.packets && log.hops.iter().filter(|hop| hop.used).count() > packets::MAX_HOPS {
             let most = packets::MAX_HOPS;
@@ -112,20 +119,22 @@ impl CaptureArgs {
                 ));
             }
             may_be_made(folder)?;
+            // The names of paths beyond the first are known after the run.
+            let names = qlog::connections(&log).into_iter().map(|connection| connection.name);
+            check_qlogs(folder, names, force)?;
         }
         self.pcap.chosen(pcapng::interfaces(&log))
     }
 
     /// Checks that there are real connections whose transport writes a qlog, and that the files can be written.
-    fn check_connections(&self, scenario: &Scenario) -> Result<(), Failure> {
+    fn check_connections(&self, scenario: &Scenario, force: bool) -> Result<(), Failure> {
         let Some(folder) = &self.qlog else { return Ok(()) };
         if !scenario.flows.iter().any(|group| matches!(group.transport, Carrier::Quic(_))) {
             let message = "--qlog: the scenario has no QUIC flows, and the kernel's TCP writes no qlog; allowed: with flows of transport quic";
             return Err(Failure::usage(message));
         }
         may_be_made(folder)?;
-        let files = scenario.flow_names().into_iter().map(|name| folder.join(format!("{name}.sqlog")));
-        files.filter(|_| folder.is_dir()).try_for_each(|file| may_be_written("--qlog", &file, qlog::is_own))
+        check_qlogs(folder, scenario.flow_names(), force)
     }
 
     /// The flag that asks for packets.
@@ -154,11 +163,13 @@ impl Recorder<'_> {
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
         let lines = match &self.world {
             Recording::Sim(world) => world.take().map(|log| self.write_simulated(folder, &log)),
-            Recording::Live(world) if self.args.pcap.file().is_some() => {
-                world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces))
+            Recording::Live(world) if self.pcap.is_some() => {
+                world.take().map(|log| pcap::write_frames(self.pcap.as_ref(), &log, &self.interfaces))
             }
             Recording::Live(_) => Some(Ok(Vec::new())),
-            Recording::Kernel(world) => world.take().map(|log| self.args.pcap.write_frames(&log, &self.interfaces)),
+            Recording::Kernel(world) => {
+                world.take().map(|log| pcap::write_frames(self.pcap.as_ref(), &log, &self.interfaces))
+            }
         };
         let mut lines = lines.unwrap_or_else(|| Err(Failure::other("the run has left no packets")))?;
         if let (Recording::Live(_), Some(folder)) = (&self.world, &self.args.qlog) {
@@ -173,9 +184,10 @@ impl Recorder<'_> {
             packets::write_table_to(folder, log).map_err(Failure::usage)?;
             *self.events.lock().unwrap_or_else(PoisonError::into_inner) = Events::of(log);
         }
-        let mut lines = self.args.pcap.write(&self.interfaces, |to| pcapng::write(log, &self.interfaces, to))?;
+        let mut lines =
+            pcap::write(self.pcap.as_ref(), &self.interfaces, |to| pcapng::write(log, &self.interfaces, to))?;
         if let Some(folder) = &self.args.qlog {
-            lines.push(write_qlogs(folder, log)?);
+            lines.push(write_qlogs(folder, log, self.force)?);
         }
         lines.extend(log.cut().map(|cut| pcap::cut(&cut)));
         Ok(lines)
@@ -194,18 +206,25 @@ impl Recorder<'_> {
 }
 
 /// Writes a file for each connection; returns a line about them.
-fn write_qlogs(folder: &Path, log: &packets::PacketLog) -> Result<String, Failure> {
-    let failed = |path: &Path, error: io::Error| Failure::usage(format!("--qlog {}: {error}", path.display()));
+fn write_qlogs(folder: &Path, log: &packets::PacketLog, force: bool) -> Result<String, Failure> {
+    let failed = |path: &Path, error: io::Error| output_file::failed("--qlog", path, &error);
     std::fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let connections = qlog::connections(log);
     let mut events = 0;
     for connection in &connections {
         let file = folder.join(format!("{}.sqlog", connection.name));
-        may_be_written("--qlog", &file, qlog::is_own)?;
-        events += write_whole(&file, |to| qlog::write(log, connection, to)).map_err(|error| failed(&file, error))?;
+        let place = output_file::check("--qlog", &file, force, is_qlog)?;
+        events += place.write(|to| qlog::write(log, connection, to)).map_err(|error| failed(&file, error))?;
     }
     let files = if connections.len() == 1 { "file" } else { "files" };
     Ok(format!("{}: {} {files} with {events} events", folder.display(), connections.len()))
+}
+
+/// Checks, before the run, that the connections' files can be written, if their folder exists.
+fn check_qlogs(folder: &Path, names: impl IntoIterator<Item = String>, force: bool) -> Result<(), Failure> {
+    let files = names.into_iter().map(|name| folder.join(format!("{name}.sqlog")));
+    let mut files = files.filter(|_| folder.is_dir());
+    files.try_for_each(|file| output_file::check("--qlog", &file, force, is_qlog).map(drop))
 }
 
 /// Checks, before the run, that the folder is one or can be made.
@@ -218,47 +237,4 @@ fn may_be_made(folder: &Path) -> Result<(), Failure> {
         false => "there is no folder to make it in",
     };
     Err(Failure::usage(format!("--qlog {}: {problem}", folder.display())))
-}
-
-/// Writes a file beside its place first, so that it is whole whenever it is read.
-fn write_whole<T>(file: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let written = File::create(&part).and_then(|made| {
-        let mut to = BufWriter::with_capacity(1 << 18, made);
-        let written = write(&mut to)?;
-        to.into_inner()?.sync_all()?;
-        std::fs::rename(&part, file)?;
-        Ok(written)
-    });
-    written.inspect_err(|_| {
-        let _ = std::fs::remove_file(&part);
-    })
-}
-
-/// Checks that the file of this flag can be written: there is no such file, or one of ours.
-fn may_be_written(flag: &str, file: &Path, is_ours: fn(&[u8]) -> bool) -> Result<(), Failure> {
-    let shown = file.display();
-    let own = is_own(file, is_ours).map_err(|error| Failure::usage(format!("{flag} {shown}: {error}")))?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match (own, folder.is_none_or(Path::is_dir)) {
-        (true, true) => Ok(()),
-        (true, false) => Err(Failure::usage(format!("{flag} {shown}: there is no such folder"))),
-        (false, _) => Err(Failure::usage(format!(
-            "{flag} {shown}: was not written by narrows and is left alone; choose another file"
-        ))),
-    }
-}
-
-/// Is there no file, or one that narrows has written?
-fn is_own(file: &Path, is_ours: fn(&[u8]) -> bool) -> io::Result<bool> {
-    match std::fs::metadata(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-        Ok(meta) if !meta.is_file() => return Ok(false),
-        Ok(_) => {}
-    }
-    let mut head = Vec::new();
-    File::open(file)?.take(HEAD).read_to_end(&mut head)?;
-    Ok(head.is_empty() || is_ours(&head))
 }

@@ -50,9 +50,12 @@ pub(crate) struct Check {
     /// Memory that the runs may use, such as 16GB [default: what this machine or its control group has available]
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     memory: Option<Bytes>,
-    /// Write the outcome to this file in the form of JUnit, which CI systems show; an earlier one is replaced
+    /// Write the outcome to this file in the form of JUnit, which CI systems show
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Replace the file of --junit; one that narrows did not write is never touched
+    #[arg(long, requires = "junit")]
+    force: bool,
     /// Print the outcome as JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
@@ -76,10 +79,10 @@ struct Judged {
 
 /// Runs the command.
 pub(crate) fn main(args: &Check) -> Result<(), Failure> {
-    args.junit.as_deref().map_or(Ok(()), junit::may_be_written)?;
+    let file = junit::check(args.junit.as_deref(), args.force)?;
     let judged = if args.subject.is_dir() { args.of_result()? } else { args.of_scenario()? };
     let failed = judged.judgements.iter().filter(|judgement| !judgement.holds).count();
-    if let Some(file) = &args.junit {
+    if let Some(file) = &file {
         junit::write(file, "check", &judged.name, &judged.cases())?;
     }
     match args.json {

@@ -29,9 +29,12 @@ pub(crate) struct Args {
     /// difference that chance explains does not count, where the runs show what chance does
     #[arg(long, value_name = "FIGURE ±N%", value_parser = Limit::parse)]
     fail_on: Vec<Limit>,
-    /// Write what --fail-on finds to this file in the form of JUnit, which CI systems show; an earlier one is replaced
+    /// Write what --fail-on finds to this file in the form of JUnit, which CI systems show
     #[arg(long, value_name = "FILE", requires = "fail_on")]
     junit: Option<PathBuf>,
+    /// Replace the file of --junit; one that narrows did not write is never touched
+    #[arg(long, requires = "junit")]
+    force: bool,
     /// Print the comparison as JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     json: bool,
@@ -128,7 +131,7 @@ fn watched<'a>(diff: &'a Diff, limits: &'a [Limit]) -> Result<Vec<Watched<'a>>, 
 
 /// Runs the command.
 pub(crate) fn main(args: &Args) -> Result<(), Failure> {
-    args.junit.as_deref().map_or(Ok(()), junit::may_be_written)?;
+    let file = junit::check(args.junit.as_deref(), args.force)?;
     let diff: Diff = narrows_report::diff(&args.before, &args.after).map_err(Failure::usage)?;
     let mismatch = diff.mismatch();
     if !mismatch.is_empty() && !args.anyway {
@@ -138,7 +141,7 @@ pub(crate) fn main(args: &Args) -> Result<(), Failure> {
     }
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
     let watched = watched(&diff, &args.fail_on)?;
-    if let Some(file) = &args.junit {
+    if let Some(file) = &file {
         let cases: Vec<Case> = watched.iter().map(Watched::case).collect();
         junit::write(file, "diff", &format!("{} and {}", names[0], names[1]), &cases)?;
     }

@@ -1,6 +1,9 @@
 //! Outcomes as JUnit's XML, which GitLab, GitHub Actions and Jenkins show.
 use crate::failure::Failure;
+use crate::output_file;
+use narrows_files::OutputFile;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 /// How every such file begins; the command's name follows.
@@ -12,38 +15,16 @@ pub(crate) struct Case {
     pub(crate) failure: Option<String>,
 }
 
-/// Checks, before the runs, that the file can be written: there is none, or one of ours.
-pub(crate) fn may_be_written(file: &Path) -> Result<(), Failure> {
-    let own = is_own(file).map_err(|error| Failure::usage(format!("--junit {}: {error}", file.display())))?;
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match (own, folder.is_none_or(Path::is_dir)) {
-        (true, true) => Ok(()),
-        (true, false) => Err(Failure::usage(format!("--junit {}: there is no such folder", file.display()))),
-        (false, _) => Err(Failure::usage(format!(
-            "--junit {}: was not written by narrows and is left alone; choose another file",
-            file.display()
-        ))),
-    }
+/// Checks, before the runs, that the file can be written.
+pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<Option<OutputFile>, Failure> {
+    let is_own = |head: &[u8]| head.starts_with(START.as_bytes());
+    file.map(|file| output_file::check("--junit", file, force, is_own)).transpose()
 }
 
-/// Whether the file may be replaced: it begins as ours do, or is not there.
-fn is_own(path: &Path) -> std::io::Result<bool> {
-    match std::fs::read(path) {
-        Ok(text) => Ok(text.is_empty() || text.starts_with(START.as_bytes())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
-    }
-}
-
-/// Writes the file: first beside its place, so that it is whole whenever it is read. The suite is what was judged.
-pub(crate) fn write(file: &Path, command: &str, suite: &str, cases: &[Case]) -> Result<(), Failure> {
-    let mut part = file.as_os_str().to_owned();
-    part.push(".part");
-    let written = std::fs::write(&part, text(command, suite, cases)).and_then(|()| std::fs::rename(&part, file));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        Failure::usage(format!("--junit {}: {error}", file.display()))
-    })
+/// Writes the file. The suite is what was judged.
+pub(crate) fn write(file: &OutputFile, command: &str, suite: &str, cases: &[Case]) -> Result<(), Failure> {
+    let written = file.write(|to| to.write_all(text(command, suite, cases).as_bytes()));
+    written.map_err(|error| output_file::failed("--junit", file.path(), &error))
 }
 
 fn text(command: &str, suite: &str, cases: &[Case]) -> String {
@@ -66,8 +47,26 @@ fn text(command: &str, suite: &str, cases: &[Case]) -> String {
     out + "  </testsuite>\n</testsuites>\n"
 }
 
-/// Text for an attribute. Control characters have no place in XML 1.0.
+/// Text for an attribute, without characters that XML 1.0 (§2.2, `Char`) has no place for, and without other control characters.
 fn escaped(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    let is_left_out = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+    let text: String = text.chars().filter(|&c| !is_left_out(c)).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_has_a_place_in_xml() {
+        // XML 1.0 §2.2: Char ::= #x9 | #xA | #xD | [#x20-#xD7FF] | [#xE000-#xFFFD] | [#x10000-#x10FFFF]
+        let is_char =
+            |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+        let all: String = ('\0'..=char::MAX).collect();
+        let case = Case { title: all.clone(), failure: Some(all.clone()) };
+        let written = text("check", &all, &[case]);
+        assert!(written.chars().all(is_char));
+        assert!(written.contains('\u{fffd}') && written.contains('\u{1fffe}') && !written.contains('\u{fffe}'));
+    }
 }

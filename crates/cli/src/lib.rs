@@ -31,6 +31,7 @@ mod list;
 mod manual;
 mod memory;
 mod output;
+mod output_file;
 mod plot;
 #[cfg(feature = "host")]
 mod probe;

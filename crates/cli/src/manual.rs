@@ -78,7 +78,7 @@ fn write_all(command: &clap::Command, out: &Path) -> Result<(), Failure> {
     while let Some(command) = waiting.pop() {
         let name = command.get_display_name().unwrap_or(command.get_name());
         let file = out.join(format!("{name}.1"));
-        fs::write(&file, page(command)?).map_err(|error| Failure::write(&file, &error))?;
+        narrows_files::write_new(&file, &page(command)?).map_err(|error| Failure::write(&file, &error))?;
         waiting.extend(command.get_subcommands().filter(|one| one.get_name() != "help" && !one.is_hide_set()));
     }
     Ok(())

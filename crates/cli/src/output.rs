@@ -31,14 +31,18 @@ mod work;
 
 /// Flags of commands that always leave results.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new(REPLACED).multiple(true))]
 pub(crate) struct OutArgs {
     /// Folder for the results, new or empty [default: a new one in narrows-out]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", group = REPLACED)]
     pub(crate) out: Option<PathBuf>,
-    /// Replace the results that --out holds; a file that narrows did not write is never touched
-    #[arg(long, requires = "out")]
+    /// Replace the results that --out holds, and a file that another flag names; what narrows did not write is never touched
+    #[arg(long, requires = REPLACED)]
     pub(crate) force: bool,
 }
+
+/// The flags that name what `--force` replaces: at least one is needed.
+pub(crate) const REPLACED: &str = "replaced";
 
 /// A request for an output folder.
 #[derive(Clone, Copy)]
@@ -110,8 +114,7 @@ impl Output {
     /// Claims a single file, `out`. An existing one is replaced only with `force`, and if its first bytes are those of our own.
     pub(crate) fn claim_file(request: Request<'_>, out: &Path, is_own: fn(&[u8]) -> bool) -> Result<Output, Failure> {
         Output::claim_by(Disk::default(), request, Path::new(NUMBERED), |disk, created| {
-            let file = SingleFile::resolve(disk, out, is_own)?;
-            file.check(disk, request.force)?;
+            let file = SingleFile::resolve(out, request.force, is_own)?;
             let (work, shown) = (file.work.clone(), out.display());
             let work = match Work::acquire(disk, &work, request.force)? {
                 Acquired::Ours(work) => work,
@@ -398,9 +401,9 @@ impl Output {
                 (folder.shown.clone(), above(&folder.real))
             }
             Place::File(file) => {
-                file.check(disk, self.force)?;
-                disk.rename(&stage.join(file.name()), &file.real)?;
-                (file.shown.clone(), above(&file.real))
+                file.check_again()?;
+                disk.rename(&stage.join(file.name()), file.real())?;
+                (file.shown().to_owned(), above(file.real()))
             }
             Place::Numbered { parent, number, command } => {
                 let mut number = *number;

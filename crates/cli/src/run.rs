@@ -70,7 +70,7 @@ const STDIN: &str = "-";
 pub(crate) fn main(args: &Run) -> Result<(), Failure> {
     let scenario = args.world.adapted(loaded(&args.scenario, &args.set)?)?;
     let runs = args.batch.runs();
-    let recorder = args.capture.recorder(&scenario, &args.world, runs)?;
+    let recorder = args.capture.recorder(&scenario, &args.world, runs, args.batch.force())?;
     let world = args.world.world()?;
     world.check(&scenario).map_err(|error| Failure::from(error).at(shown(&args.scenario)))?;
     let seeds = args.batch.seeds(args.seed.unwrap_or(scenario.seed))?;

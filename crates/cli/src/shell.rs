@@ -1,6 +1,6 @@
 //! `narrows shell`: a command behind a bottleneck.
 use crate::batch::conclude;
-use crate::capture::PcapArgs;
+use crate::capture::{PcapArgs, write_frames};
 use crate::failure::Failure;
 use crate::flags::whole;
 use crate::interrupt;
@@ -95,6 +95,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let argv = args.argv()?;
     let scenario = args.scenario(&argv)?;
     let (capture, interfaces) = args.capture(&scenario)?;
+    let pcap = args.pcap.check(args.place.force)?;
     let privilege = narrows_host::gain().map_err(world::failure)?;
     interrupt::install()?;
     interrupt::wait_for_program(true);
@@ -116,17 +117,21 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion, capture };
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
-    let Ended { status, scenario, result, frames } = ended.map_err(|error| match (&error, &args.peer) {
-        (LiveError::Companion(status), Some(peer)) => {
-            Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))
-        }
-        _ => world::failure(error),
-    })?;
+    let Ended { status, scenario, result, frames, is_device_gone } =
+        ended.map_err(|error| match (&error, &args.peer) {
+            (LiveError::Companion(status), Some(peer)) => {
+                Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))
+            }
+            _ => world::failure(error),
+        })?;
     // Ctrl-C was for the program. The measurements until then are a result.
     interrupt::answered();
     interrupt::wait_for_program(false);
+    if is_device_gone {
+        term::note("narrows: the program removed its network device; the figures have nothing of the time after that");
+    }
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
-    let files = frames.map_or(Ok(Vec::new()), |log| args.pcap.write_frames(&log, &interfaces))?;
+    let files = frames.map_or(Ok(Vec::new()), |log| write_frames(pcap.as_ref(), &log, &interfaces))?;
     let json = summary_json(&result.summary);
     let run = (PathBuf::new(), Run::new(&scenario, result));
     let shown = conclude(output, &Comparison::of([run]))?;
@@ -168,7 +173,6 @@ impl Shell {
                 None => Ok((None, Vec::new())),
             };
         }
-        self.pcap.check()?;
         let interfaces = self.pcap.chosen(pcapng::places(&hops(scenario), SIDES))?;
         Ok((Some(self.pcap.capture(None, false)?), interfaces))
     }

@@ -22,7 +22,7 @@ mod video;
 
 use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
-use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
+use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, QlogFolder, initial_window};
 use messages::MessageRecords;
 use narrows_core::Time;
 use narrows_scenario::Scenario;
@@ -35,7 +35,6 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -59,8 +58,8 @@ pub struct Plan<'a> {
     /// Payload that a bulk connection's receiver waits for before it reads, bytes (`SO_RCVLOWAT`). With one byte it wakes for every
     /// packet.
     pub read_at_least: u32,
-    /// A folder for a qlog of each QUIC flow's sender, `FLOW.sqlog`.
-    pub qlog: Option<&'a Path>,
+    /// For a qlog of each QUIC flow's sender.
+    pub qlog: Option<&'a QlogFolder>,
 }
 
 /// Checks that kernel sockets can carry a scenario's flows, before anything is made.
@@ -141,7 +140,7 @@ impl Endpoints {
                 start: spec.start,
                 stop: spec.stop,
                 spec: QuicSpec::clone(of_flow),
-                qlog: plan.qlog.map(|folder| folder.join(format!("{}.sqlog", names[number]))),
+                qlog: plan.qlog.map(|folder| (folder.path.join(format!("{}.sqlog", names[number])), folder.replace)),
                 seed: plan.scenario.seed.wrapping_add(number as u64),
                 to: SocketAddr::new(plan.pairs[number].receiver, FIRST_PORT + number as u16),
                 senders,

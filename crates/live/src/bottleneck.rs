@@ -149,7 +149,13 @@ pub fn drive<T>(
         // The threads do not ask this themselves: the kernel answers under a lock that any process on the machine may hold for
         // long.
         for (outcome, device) in outcomes.iter_mut().zip(devices) {
-            let dropped = device.dropped().map_err(HostError::system("ask a device what it dropped"))?;
+            let dropped = match device.dropped() {
+                Err(error) if error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {
+                    outcome.is_device_gone = true;
+                    0
+                }
+                other => other.map_err(HostError::system("ask a device what it dropped"))?,
+            };
             outcome.lateness.overran(dropped + outcome.refused);
         }
         Ok((result?, outcomes))

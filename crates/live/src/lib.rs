@@ -30,4 +30,5 @@ pub mod shell;
 mod elsewhere;
 
 pub use error::LiveError;
+pub use narrows_host::QlogFolder;
 pub use scenario_run::{Live, Options, Recording, Wanted, check, run, run_recorded};

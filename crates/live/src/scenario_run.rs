@@ -8,13 +8,12 @@ pub use crate::elsewhere::{check, run, run_recorded, sides};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use run::{check, declarations, run, run_recorded, sides};
 
-use crate::LiveError;
+use crate::{LiveError, QlogFolder};
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, FrameLog, SNAP};
 use narrows_scenario::Scenario;
 use narrows_world::record::packets::most_packets;
 use narrows_world::{Memory, Watch, World, WorldError};
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// Settings of a live run that the scenario does not contain.
@@ -71,7 +70,7 @@ pub struct Wanted {
     /// Packets.
     pub capture: Option<Capture>,
     /// A folder for a qlog of each QUIC connection, as its sender's transport tells it.
-    pub qlog: Option<PathBuf>,
+    pub qlog: Option<QlogFolder>,
 }
 
 /// The live world, which keeps the packets of its latest run.

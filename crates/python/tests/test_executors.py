@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import threading
 import time
@@ -341,3 +342,23 @@ def test_arguments_for_executors(scenario):
     with pytest.raises(nw.ScenarioError, match=r"hop\.queue"):
         nw.sweep(scenario, {"hop.queue": ["fifo", "codle"]}, executor=POOL)
     assert time.monotonic() - started < 1.0, "nothing was begun"
+
+
+def goodput(result):
+    """What a task does with a result from another process."""
+    return result.flows[0]["goodput_mbit"], result
+
+
+def test_results_go_from_one_process_to_another(scenario):
+    result = nw.run(scenario)
+    with POOL() as pool:
+        figure, returned = pool.submit(goodput, result).result()
+    assert figure == result.flows[0]["goodput_mbit"]
+    assert returned.summary == result.summary
+    assert returned.scenario == result.scenario
+    for table in ("series", "cdf"):
+        assert getattr(returned, table)["value"] == getattr(result, table)["value"]
+    source = ("flow:bulk.0", "rtt_ms")
+    assert returned.curve(*source) == result.curve(*source)
+    compared = nw.compare("1xcubic", ["fifo", "codel"], duration="2s")
+    assert str(pickle.loads(pickle.dumps(compared))) == str(compared)

@@ -3,9 +3,10 @@ use crate::Error;
 use crate::event::Event;
 use crate::qlog::Files;
 use crate::shared_control::Settings;
-use crate::trace::Recorder;
+use crate::trace::{Recorder, Trace};
 use narrows_core::congestion::{ControllerConfig, Marks};
 use narrows_core::registry::{self, Registered};
+use narrows_files::{Existing, OutputFile, Remedy};
 use noq::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use std::fmt;
 use std::fs::File;
@@ -33,8 +34,10 @@ pub struct Config {
     pub(crate) patience: Duration,
     idle: Duration,
     buffer: u32,
+    first_window: Option<u32>,
     record: Option<PathBuf>,
     qlog: Option<PathBuf>,
+    replace_files: bool,
     one_path_will_do: bool,
     observer: Option<Observer>,
 }
@@ -83,8 +86,10 @@ impl Config {
             patience: Duration::from_secs(10),
             idle: Duration::from_secs(30),
             buffer: BUFFER,
+            first_window: None,
             record: None,
             qlog: None,
+            replace_files: false,
             one_path_will_do: false,
             observer: None,
         }
@@ -191,6 +196,14 @@ impl Config {
         self
     }
 
+    /// What the peer may have in flight towards this side at first, bytes, if that is less than the [buffer](Config::buffer): for a server that
+    /// does not know yet who its client is. `noq`'s `set_receive_window` raises it.
+    #[must_use]
+    pub const fn first_window(mut self, bytes: u32) -> Config {
+        self.first_window = Some(bytes);
+        self
+    }
+
     /// Writes what the controller is told to a file, which [`Trace`](crate::Trace) reads. A server's second connection goes to the file
     /// with `.2` after its name, and so on.
     #[must_use]
@@ -204,6 +217,14 @@ impl Config {
     #[must_use]
     pub fn qlog(mut self, file: impl AsRef<Path>) -> Config {
         self.qlog = Some(file.as_ref().to_owned());
+        self
+    }
+
+    /// Whether [`record`](Config::record) and [`qlog`](Config::qlog) replace files of an earlier connection. Otherwise a file that exists is an
+    /// error. One that this crate did not write is an error in any case.
+    #[must_use]
+    pub const fn replace_files(mut self, yes: bool) -> Config {
+        self.replace_files = yes;
         self
     }
 
@@ -261,7 +282,7 @@ impl Config {
         if connection > 1 {
             file.as_mut_os_string().push(format!(".{connection}"));
         }
-        let into = File::create(&file).map_err(Error::io(format!("write {}", file.display())))?;
+        let into = new_file(&file, Existing::unless_forced(self.replace_files, Trace::is_own))?;
         Ok(Some(Recorder::new(Box::new(BufWriter::new(into)), settings)))
     }
 
@@ -293,16 +314,23 @@ impl Config {
             .initial_mtu(self.mtu)
             .mtu_discovery_config(None::<MtuDiscoveryConfig>)
             .stream_receive_window(VarInt::from_u32(self.buffer.min(STREAM)))
-            .receive_window(VarInt::from_u32(self.buffer))
+            .receive_window(VarInt::from_u32(self.first_window.map_or(self.buffer, |first| first.min(self.buffer))))
             .send_window(u64::from(self.buffer));
         if paths > 1 {
             transport.max_concurrent_multipath_paths(paths);
         }
         if let Some(file) = &self.qlog {
-            transport.qlog_factory(Arc::new(Files::new(file)?));
+            transport.qlog_factory(Arc::new(Files::new(file, self.replace_files)?));
         }
         Ok(transport)
     }
+}
+
+/// Makes a file for what a connection reports as time goes on.
+pub(crate) fn new_file(path: &Path, existing: Existing) -> Result<File, Error> {
+    const REMEDY: Remedy<'_> = Remedy { other: "file", force: "`Config::replace_files`" };
+    let checked = OutputFile::check(path, existing).map_err(|why| why.into_io(REMEDY));
+    checked.and_then(|file| file.create()).map_err(Error::io(format!("write {}", path.display())))
 }
 
 fn check(config: &ControllerConfig) -> Result<(), Error> {

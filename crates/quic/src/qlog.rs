@@ -1,5 +1,7 @@
 //! A connection's events as noq tells them: qlog, a sequence of JSON texts (draft-ietf-quic-qlog-main-schema).
 use crate::Error;
+use crate::config::new_file;
+use narrows_files::{Existing, is_qlog};
 use noq::{ConnectionId, QlogConfig, QlogFactory, Side};
 use std::fs::File;
 use std::io::BufWriter;
@@ -15,12 +17,13 @@ pub(crate) struct Files {
     /// The first file, which is made at once, so that a path at which none can be made is found before there is a connection.
     first: Mutex<Option<File>>,
     made: AtomicU64,
+    replace: bool,
 }
 
 impl Files {
-    pub(crate) fn new(file: &Path) -> Result<Files, Error> {
-        let first = File::create(file).map_err(Error::io(format!("write {}", file.display())))?;
-        Ok(Files { file: file.to_owned(), first: Mutex::new(Some(first)), made: AtomicU64::new(0) })
+    pub(crate) fn new(file: &Path, replace: bool) -> Result<Files, Error> {
+        let first = new_file(file, Existing::unless_forced(replace, is_qlog))?;
+        Ok(Files { file: file.to_owned(), first: Mutex::new(Some(first)), made: AtomicU64::new(0), replace })
     }
 
     /// The file of the next connection; none if it cannot be made.
@@ -31,7 +34,7 @@ impl Files {
         }
         let mut file = self.file.clone();
         file.as_mut_os_string().push(format!(".{number}"));
-        File::create(file).ok()
+        new_file(&file, Existing::unless_forced(self.replace, is_qlog)).ok()
     }
 }
 

@@ -25,6 +25,21 @@ impl Identity {
         Ok(Identity { certificate: made.cert.der().clone(), key: key.into(), protocols: Vec::new() })
     }
 
+    /// The identity that follows from a seed: whoever has the seed makes the same certificate and key (Ed25519), and so knows both sides.
+    ///
+    /// # Errors
+    /// When no certificate can be made.
+    pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Identity, Error> {
+        /// PKCS #8 version 1 with an Ed25519 key (RFC 8410 §7), up to the seed.
+        const PREFIX: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+        let key = PrivatePkcs8KeyDer::from([&PREFIX[..], seed].concat());
+        let pair = rcgen::KeyPair::from_pkcs8_der_and_sign_algo(&key, &rcgen::PKCS_ED25519).map_err(tls)?;
+        let mut params = rcgen::CertificateParams::new([name.to_owned()]).map_err(tls)?;
+        params.serial_number = Some(vec![1].into());
+        let certificate = params.self_signed(&pair).map_err(tls)?.der().clone();
+        Ok(Identity { certificate, key: key.into(), protocols: Vec::new() })
+    }
+
     /// From a certificate and its key, in DER.
     pub const fn new(certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Identity {
         Identity { certificate, key, protocols: Vec::new() }

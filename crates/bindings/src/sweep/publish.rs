@@ -1,55 +1,33 @@
-//! Puts tables in their places in one step: readers see all of a table or nothing of it.
+//! Puts datasets in their places in one step: readers see all of a table or nothing of it.
 use narrows_results::dataset::PART;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// Writes a file.
-pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    if !force {
-        // The name is taken first, so that a file that has appeared meanwhile stays.
-        OpenOptions::new().write(true).create_new(true).open(path)?;
-    }
-    let part = beside(path, "part");
-    let written = || {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&part)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&part, path)
-    };
-    written().inspect_err(|_| {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&part);
-        if !force {
-            // The name that was taken, so that the same call can be made again.
-            let _ = fs::remove_file(path);
-        }
-    })
-}
 
 /// Writes a folder of files. One that is there is replaced if it holds nothing but such files.
 pub(super) fn dataset(files: &[(PathBuf, Vec<u8>)], path: &Path, force: bool) -> io::Result<()> {
-    let (part, old) = (beside(path, "part"), beside(path, "old"));
+    let part = narrows_files::new_folder_beside(path)?;
     let written = || {
         for (name, bytes) in files {
             let file = part.join(name);
             fs::create_dir_all(file.parent().unwrap_or(&part))?;
-            let mut file = OpenOptions::new().write(true).create_new(true).open(file)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
+            narrows_files::write_new(&file, bytes)?;
         }
         // Once more, because the runs have taken their time.
         check(path, force).map_err(|message| io::Error::new(io::ErrorKind::AlreadyExists, message))?;
-        if path.exists() {
-            fs::rename(path, &old)?;
+        if !path.exists() {
+            return fs::rename(&part, path);
         }
-        fs::rename(&part, path)
+        // The old folder goes to a name of its own, and is removed from there.
+        let old = narrows_files::new_folder_beside(path)?;
+        fs::rename(path, &old)?;
+        fs::rename(&part, path)?;
+        fs::remove_dir_all(&old)
     };
     written().inspect_err(|_| {
         // The first error is the one to report.
         let _ = fs::remove_dir_all(&part);
-    })?;
-    if old.exists() { fs::remove_dir_all(&old) } else { Ok(()) }
+    })
 }
 
 /// Refuses a folder that holds anything, or with `force` anything but a dataset.
@@ -85,10 +63,4 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
         }
     }
     None
-}
-
-/// A hidden name beside a place, for this process.
-fn beside(path: &Path, what: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{what}", std::process::id()))
 }

@@ -1,10 +1,12 @@
 //! A capture: which packets, at which places, into which file.
-use super::{may_be_written, write_whole};
 use crate::failure::Failure;
 use crate::flags::whole;
+use crate::output::REPLACED;
+use crate::output_file;
 use narrows_capture::pcapng::{self, Interface, Written};
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Span, Time};
+use narrows_files::OutputFile;
 use narrows_results::packets::{Capture, FrameLog};
 use narrows_scenario::printable::printable;
 use std::fs::File;
@@ -19,7 +21,7 @@ const MAX_PACKETS: u64 = 1_000_000_000;
 #[command(next_help_heading = "Packets")]
 pub(crate) struct PcapArgs {
     /// Write a capture (pcapng) of all packets with their headers, for Wireshark, tshark and tcptrace
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = REPLACED)]
     pcap: Option<PathBuf>,
     /// Capture only at these places: a side, such as senders or receivers, HOP:in, HOP:out [default: all]
     #[arg(long, value_name = "NAME,…", requires = "pcap", value_delimiter = ',')]
@@ -69,9 +71,9 @@ impl PcapArgs {
         Ok(Capture { from, until, limit, recovery })
     }
 
-    /// Checks that the file can be written.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.pcap.as_ref().map_or(Ok(()), |file| may_be_written("--pcap", file, pcapng::is_own))
+    /// Checks, before the run, that the file can be written.
+    pub(crate) fn check(&self, force: bool) -> Result<Option<OutputFile>, Failure> {
+        self.pcap.as_ref().map(|file| output_file::check("--pcap", file, force, pcapng::is_own)).transpose()
     }
 
     /// The interfaces that are asked for.
@@ -84,26 +86,29 @@ impl PcapArgs {
         let chosen = |interface: &Interface| self.interface.is_empty() || self.interface.contains(&interface.name);
         Ok(all.into_iter().filter(chosen).collect())
     }
+}
 
-    /// Writes the file, if one is asked for; returns lines about it.
-    pub(crate) fn write(
-        &self,
-        interfaces: &[Interface],
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<Written>,
-    ) -> Result<Vec<String>, Failure> {
-        let Some(file) = &self.pcap else { return Ok(Vec::new()) };
-        let written =
-            write_whole(file, write).map_err(|error| Failure::usage(format!("--pcap {}: {error}", file.display())))?;
-        let (count, places) = (written.packets, interfaces.len());
-        Ok(vec![format!("{}: {count} packets at {places} interfaces", file.display())])
-    }
+/// Writes the file, if one is asked for; returns lines about it.
+pub(super) fn write(
+    file: Option<&OutputFile>,
+    interfaces: &[Interface],
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<Written>,
+) -> Result<Vec<String>, Failure> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let written = file.write(write).map_err(|error| output_file::failed("--pcap", file.path(), &error))?;
+    let (count, places) = (written.packets, interfaces.len());
+    Ok(vec![format!("{}: {count} packets at {places} interfaces", file.path().display())])
+}
 
-    /// Writes real packets; returns lines about the file.
-    pub(crate) fn write_frames(&self, log: &FrameLog, interfaces: &[Interface]) -> Result<Vec<String>, Failure> {
-        let mut lines = self.write(interfaces, |to| pcapng::write_frames(log, interfaces, to))?;
-        lines.extend(log.cut().map(|text| cut(&text)));
-        Ok(lines)
-    }
+/// Writes real packets; returns lines about the file.
+pub(crate) fn write_frames(
+    file: Option<&OutputFile>,
+    log: &FrameLog,
+    interfaces: &[Interface],
+) -> Result<Vec<String>, Failure> {
+    let mut lines = write(file, interfaces, |to| pcapng::write_frames(log, interfaces, to))?;
+    lines.extend(log.cut().map(|text| cut(&text)));
+    Ok(lines)
 }
 
 /// Says that packets are missing.

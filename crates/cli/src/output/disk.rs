@@ -4,6 +4,7 @@
 //! interrupted by a signal is repeated. The unit tests make each of these calls fail, or make it the last one before the process
 //! is killed.
 use crate::failure::Failure;
+use narrows_files::EntryKind;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -24,31 +25,6 @@ impl From<DiskError> for Failure {
 
 /// The result of a call.
 pub(super) type Done<T> = Result<T, DiskError>;
-
-/// The kind of a directory entry; links are not followed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A FIFO, a socket, a device.
-    Special,
-}
-
-impl Kind {
-    /// The name in messages.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::File => "a file",
-            Kind::Folder => "a folder",
-            Kind::Link => "a symbolic link",
-            Kind::Special => "a FIFO, a socket or a device",
-        }
-    }
-}
 
 /// The result of locking a file.
 #[derive(Debug)]
@@ -85,18 +61,9 @@ impl Disk {
         }
     }
 
-    /// The kind of `path`; `None` if it does not exist.
-    pub(super) fn kind(&self, path: &Path) -> Done<Option<Kind>> {
-        let found = self.call(path, || match fs::symlink_metadata(path) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            other => other.map(Some),
-        })?;
-        Ok(found.map(|found| match found.file_type() {
-            kind if kind.is_file() => Kind::File,
-            kind if kind.is_dir() => Kind::Folder,
-            kind if kind.is_symlink() => Kind::Link,
-            _ => Kind::Special,
-        }))
+    /// The kind of `path`, which may be a link; `None` if it does not exist.
+    pub(super) fn kind(&self, path: &Path) -> Done<Option<EntryKind>> {
+        self.call(path, || EntryKind::at(path))
     }
 
     /// The names in a folder, sorted.
@@ -119,7 +86,7 @@ impl Disk {
 
     /// Makes a new file and syncs it to the disk.
     pub(super) fn create_file(&self, path: &Path, bytes: &[u8]) -> Done<()> {
-        let mut file = self.call(path, || OpenOptions::new().write(true).create_new(true).open(path))?;
+        let mut file = self.call(path, || narrows_files::create_new(path))?;
         self.call(path, || file.write_all(bytes))?;
         self.call(path, || file.sync_all())
     }
@@ -148,7 +115,7 @@ impl Disk {
     fn regular(&self, path: &Path) -> Done<bool> {
         match self.kind(path)? {
             None => Ok(false),
-            Some(Kind::File) => Ok(true),
+            Some(EntryKind::File) => Ok(true),
             Some(kind) => {
                 let message = format!("it is {}, not a file", kind.name());
                 Err(DiskError { path: path.to_path_buf(), error: io::Error::new(ErrorKind::InvalidInput, message) })
@@ -194,7 +161,7 @@ impl Disk {
     pub(super) fn remove_all(&self, path: &Path) -> Done<()> {
         match self.kind(path)? {
             None => Ok(()),
-            Some(Kind::Folder) => self.call(path, || gone(fs::remove_dir_all(path))),
+            Some(EntryKind::Folder) => self.call(path, || gone(fs::remove_dir_all(path))),
             Some(_) => self.remove_file(path),
         }
     }

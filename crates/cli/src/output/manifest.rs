@@ -3,8 +3,9 @@
 //!
 //! The list is written before the folder appears under its name and never changes. If it is damaged, `--force` recognises results
 //! by their file names.
-use super::disk::{Disk, Done, Kind};
+use super::disk::{Disk, Done};
 use crate::failure::Failure;
+use narrows_files::EntryKind;
 use narrows_results::folder;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -72,7 +73,7 @@ pub(super) fn read(disk: &Disk, dir: &Path) -> Result<Marker, Failure> {
     let path = dir.join(MANIFEST);
     match disk.kind(&path)? {
         None => return Ok(Marker::Missing),
-        Some(Kind::File) => {}
+        Some(EntryKind::File) => {}
         Some(kind) => return Ok(Marker::Damaged(format!("it is {}", kind.name()))),
     }
     let Some(bytes) = disk.read(&path)? else { return Ok(Marker::Missing) };
@@ -82,7 +83,7 @@ pub(super) fn read(disk: &Disk, dir: &Path) -> Result<Marker, Failure> {
 /// Everything in a folder: files, other entries, and folders with the deepest last.
 #[derive(Default)]
 pub(super) struct Tree {
-    pub(super) files: Vec<(PathBuf, Kind)>,
+    pub(super) files: Vec<(PathBuf, EntryKind)>,
     pub(super) folders: Vec<PathBuf>,
 }
 
@@ -95,7 +96,7 @@ impl Tree {
                 let path = folder.join(name);
                 match disk.kind(&root.join(&path))? {
                     None => {}
-                    Some(Kind::Folder) => {
+                    Some(EntryKind::Folder) => {
                         next.push(path.clone());
                         tree.folders.push(path);
                     }
@@ -136,11 +137,11 @@ pub(super) fn remove_results(disk: &Disk, dir: &Path) -> Result<bool, Failure> {
         Marker::Good(manifest) => manifest.files.contains(file),
         Marker::Missing | Marker::Damaged(_) => is_name_of_results(file),
     };
-    for (file, _) in tree.files.iter().filter(|(file, kind)| *kind == Kind::File && ours(file)) {
+    for (file, _) in tree.files.iter().filter(|(file, kind)| *kind == EntryKind::File && ours(file)) {
         disk.remove_file(&dir.join(file))?;
     }
     let mut left =
-        tree.files.iter().any(|(file, kind)| file != Path::new(MANIFEST) && !(*kind == Kind::File && ours(file)));
+        tree.files.iter().any(|(file, kind)| file != Path::new(MANIFEST) && !(*kind == EntryKind::File && ours(file)));
     for folder in tree.folders.iter().rev() {
         left |= disk.remove_folder(&dir.join(folder)).is_err();
     }

@@ -1,8 +1,9 @@
 //! The place of results: the folder of `--out`, or the next number in `narrows-out`.
-use super::disk::{Disk, Kind};
+use super::disk::Disk;
 use super::manifest::{self, MANIFEST, Marker, Tree, is_name_of_results};
 use crate::failure::Failure;
 use crate::term;
+use narrows_files::EntryKind;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ impl Folder {
         let shown = self.shown.display();
         match disk.kind(&self.real)? {
             None => return Ok(false),
-            Some(Kind::Folder) => {}
+            Some(EntryKind::Folder) => {}
             Some(kind) => {
                 return Err(Failure::usage(format!(
                     "`{shown}` is {}, not a folder; choose another --out",
@@ -84,7 +85,7 @@ impl Folder {
 /// The path without symbolic links.
 pub(super) fn without_links(disk: &Disk, out: &Path) -> Result<PathBuf, Failure> {
     let real = match disk.kind(out)? {
-        Some(Kind::Link) if !out.exists() => {
+        Some(EntryKind::Link) if !out.exists() => {
             return Err(Failure::usage(format!(
                 "`{}` is a symbolic link to nowhere; choose another --out",
                 out.display()
@@ -121,7 +122,7 @@ fn foreign(tree: &Tree, marker: &Marker) -> Option<(PathBuf, String)> {
             continue;
         }
         match (ours(file), kind) {
-            (true, Kind::File) => {}
+            (true, EntryKind::File) => {}
             (true, kind) => return Some((file.clone(), format!(": it is {},", kind.name()))),
             (false, _) => return Some((file.clone(), String::new())),
         }
@@ -209,10 +210,10 @@ pub(super) fn point_latest(disk: &Disk, parent: &Path, name: &str) {
     let part = parent.join(format!(".{LATEST}.{name}"));
     let point = || {
         match disk.kind(&latest)? {
-            None | Some(Kind::Link) => {}
+            None | Some(EntryKind::Link) => {}
             Some(kind) => return Ok(Err(kind)),
         }
-        if matches!(disk.kind(&part)?, Some(Kind::Link)) {
+        if matches!(disk.kind(&part)?, Some(EntryKind::Link)) {
             disk.remove_file(&part)?;
         }
         disk.link(Path::new(name), &part)?;

@@ -3,9 +3,10 @@
 //! It contains a lock file, a note for people, the results so far, and an index of finished runs. If a command with finished runs
 //! is stopped the folder stays, so that the same command can continue. The note and the published folder's list have the same id.
 //! It shows whether a killed process had already swapped its results in; the results in this folder are then the old ones.
-use super::disk::{Disk, Kind, Lock};
+use super::disk::{Disk, Lock};
 use super::manifest::{self, Marker};
 use crate::failure::Failure;
+use narrows_files::EntryKind;
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -163,7 +164,7 @@ impl Work {
 
     fn noted_id(&self, disk: &Disk) -> Result<Option<String>, Failure> {
         let note = self.path.join(NOTE);
-        if disk.kind(&note)? != Some(Kind::File) {
+        if disk.kind(&note)? != Some(EntryKind::File) {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&disk.read(&note)?.unwrap_or_default()).into_owned();
@@ -221,7 +222,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
     let shown = path.display();
     match disk.kind(path)? {
         None => return Ok(None),
-        Some(Kind::Folder) => {}
+        Some(EntryKind::Folder) => {}
         Some(kind) => {
             return Ok(Some(format!("`{shown}`, where results are prepared, is {}; move it away", kind.name())));
         }
@@ -232,7 +233,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
         )));
     }
     match disk.kind(&path.join(LOCK))? {
-        Some(Kind::File) => Ok(None),
+        Some(EntryKind::File) => Ok(None),
         // It was removed meanwhile, or a process was killed right after making it.
         None if disk.kind(path)?.is_none() || disk.list(path)?.is_empty() => Ok(None),
         None => Ok(Some(format!(
@@ -240,7 +241,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
         ))),
         Some(kind) if force => {
             let lock = path.join(LOCK);
-            if kind == Kind::Folder {
+            if kind == EntryKind::Folder {
                 disk.remove_folder(&lock)?
             } else {
                 disk.remove_file(&lock)?

@@ -163,7 +163,8 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
         (vec!["--pcap", "a.pcapng", "--runs", "2"], "--pcap with --runs 2; allowed: one run"),
         (vec!["--pcap", "a.pcapng", "--interface", "lnik:in"], "allowed: senders, link:in, link:out, receivers"),
         (vec!["--pcap", "none/a.pcapng"], "there is no such folder"),
-        (vec!["--pcap", "notes.txt"], "was not written by narrows and is left alone"),
+        (vec!["--pcap", "notes.txt"], "--pcap notes.txt: exists; choose another file, or replace it with --force"),
+        (vec!["--pcap", "notes.txt", "--force"], "was not written by narrows and is left alone"),
         (vec!["--packets-limit", "3"], "--packets-limit needs --pcap, --qlog or --packets"),
         (vec!["--qlog", "q", "--on", "kernel"], "--qlog is not for --on kernel; allowed there: --pcap"),
         (vec!["--qlog", "q", "--runs", "2"], "--qlog with --runs 2; allowed: one run"),
@@ -177,10 +178,10 @@ fn what_cannot_be_captured_is_refused_before_the_run() {
     }
     assert!(!place.path("out").exists() && !place.path("a.pcapng").exists());
     assert_eq!(std::fs::read_to_string(place.path("notes.txt")).expect("still there"), "mine");
-    // Its own capture is replaced.
+    // Its own capture is replaced if asked.
     for limit in ["7", "5"] {
         let flags = ["--pcap", "a.pcapng", "--interface", "senders", "--packets-limit", limit, "--out", limit];
-        let output = place.run(&[&["run", "s.toml"], &flags[..]].concat());
+        let output = place.run(&[&["run", "s.toml", "--force"], &flags[..]].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(text(&output.stdout).contains("--packets-limit sets another limit"), "{}", text(&output.stdout));
     }
@@ -256,7 +257,7 @@ fn a_qlog_has_what_the_sender_saw() {
         assert_eq!(records.len() as u64, written + 1);
         let head = &records[0];
         assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
-        assert!(qlog::is_own(&bytes[..512]));
+        assert!(narrows_files::is_qlog(&bytes[..512]));
         let (mut sent, mut acknowledged, mut lost, mut times) = (BTreeSet::new(), BTreeSet::new(), 0, Vec::new());
         let mut lengths = BTreeMap::new();
         let mut metrics = None;
@@ -442,10 +443,14 @@ fn qlog_files_are_in_their_folder() {
         .collect();
     names.sort();
     assert_eq!(names, ["plain.sqlog", "quic.sqlog", "tcp.sqlog"]);
-    // Its own files are replaced; others are left alone.
-    place.ok(&["run", "s.toml", "--qlog", "traces", "--out", "again"]);
+    // Its own files are replaced if asked; others are left alone. Both are found before the run.
+    let refused = place.run(&["run", "s.toml", "--qlog", "traces", "--out", "again"]);
+    assert!(text(&refused.stderr).contains("tcp.sqlog: exists; choose"), "{}", text(&refused.stderr));
+    assert!(!place.path("again").exists());
+    place.ok(&["run", "s.toml", "--qlog", "traces", "--out", "again", "--force"]);
     place.write("traces/tcp.sqlog", "mine");
-    let output = place.run(&["run", "s.toml", "--qlog", "traces", "--out", "third"]);
+    let output = place.run(&["run", "s.toml", "--qlog", "traces", "--out", "third", "--force"]);
     assert!(text(&output.stderr).contains("was not written by narrows"), "{}", text(&output.stderr));
+    assert!(!place.path("third").exists());
     assert_eq!(std::fs::read_to_string(place.path("traces/tcp.sqlog")).expect("still there"), "mine");
 }

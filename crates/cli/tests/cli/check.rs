@@ -103,9 +103,12 @@ fn junit_has_a_case_for_each_expectation_of_each_run() {
             && xml.contains("Mbit/s (bulk"),
         "{xml}"
     );
-    assert_eq!(place.run(&args).status.code(), Some(3), "an earlier one is replaced");
-    place.write("out.xml", "<mine/>");
     let refused = place.run(&args);
+    assert!(text(&refused.stderr).contains("--junit out.xml: exists; choose"), "{}", text(&refused.stderr));
+    let forced = [&args[..], &["--force"]].concat();
+    assert_eq!(place.run(&forced).status.code(), Some(3), "an earlier one is replaced");
+    place.write("out.xml", "<mine/>");
+    let refused = place.run(&forced);
     assert!(text(&refused.stderr).contains("was not written by narrows"), "{}", text(&refused.stderr));
     assert_eq!(fs::read_to_string(place.path("out.xml")).expect("the file"), "<mine/>");
 }

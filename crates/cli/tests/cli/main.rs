@@ -17,6 +17,8 @@ mod live;
 mod manual;
 #[cfg(target_os = "linux")]
 mod measure;
+#[cfg(unix)]
+mod outputs;
 mod plot;
 #[cfg(target_os = "linux")]
 mod probe;

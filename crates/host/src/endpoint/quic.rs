@@ -112,8 +112,8 @@ pub(super) struct QuicFlow {
     pub(super) start: Time,
     pub(super) stop: Time,
     pub(super) spec: QuicSpec,
-    /// The file for its sender's qlog.
-    pub(super) qlog: Option<PathBuf>,
+    /// The file for its sender's qlog, and whether it may replace another one.
+    pub(super) qlog: Option<(PathBuf, bool)>,
     /// Seed of its controller's random numbers.
     pub(super) seed: u64,
     pub(super) to: SocketAddr,
@@ -135,7 +135,8 @@ pub(super) fn run(flows: Vec<QuicFlow>, shared: &Arc<Shared>) -> io::Result<()> 
             let server = Server::on(receiver, &identity, &receiving).map_err(tls)?;
             tokio::spawn(receive(server, number, tell, Arc::clone(shared)));
             let config = flow.spec.config(flow.to).seed(flow.seed);
-            let config = flow.qlog.iter().fold(config, Config::qlog);
+            let config =
+                flow.qlog.iter().fold(config, |config, (file, replace)| config.qlog(file).replace_files(*replace));
             let sending = Sending {
                 number,
                 application: flow.application,

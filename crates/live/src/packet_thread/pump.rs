@@ -24,6 +24,8 @@ use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 /// A direction's thread.
 pub struct Pump<'a, D> {
@@ -53,6 +55,9 @@ pub struct Pump<'a, D> {
     seed: u64,
     stray: u64,
     refused: u64,
+    /// The run has no end of its own but a command's, which may remove its device: the records go on without it.
+    outlives_device: bool,
+    is_device_gone: bool,
 }
 
 /// Parts that the thread shares with other threads.
@@ -83,6 +88,8 @@ pub struct Outcome {
     pub stray: u64,
     /// Packets that the receiving device did not take.
     pub refused: u64,
+    /// The device that was read has been removed.
+    pub is_device_gone: bool,
 }
 
 /// Packets that leave the path at most this far apart are joined for one write.
@@ -97,6 +104,13 @@ const READS_AT_A_TIME: usize = 32;
 const LARGEST: usize = 1 << 16;
 /// Maximum number of packets in one write.
 const MAX_JOINED: usize = 64;
+/// Between two looks for the end, without a device to read.
+const WITHOUT_DEVICE: Duration = Duration::from_millis(5);
+
+/// Whether this is what the kernel says of a device that no longer exists.
+fn is_gone(error: Errno) -> bool {
+    [Errno::BADF, Errno::BADFD].contains(&error)
+}
 
 /// The bytes of a packet, its offload header and its flow context.
 #[derive(Default)]
@@ -138,6 +152,8 @@ impl<'a, D: AsFd> Pump<'a, D> {
             seed: run_config.scenario.seed,
             stray: 0,
             refused: 0,
+            outlives_device: run_config.end.is_none(),
+            is_device_gone: false,
         }
     }
 
@@ -164,10 +180,19 @@ impl<'a, D: AsFd> Pump<'a, D> {
                 self.warmup = Time::ZERO;
                 self.lateness = Lateness::start();
             }
-            if idle {
-                self.sleep(now, end)?;
+            if self.is_device_gone {
+                thread::sleep(WITHOUT_DEVICE);
+            } else {
+                let received =
+                    if idle { self.sleep(now, end) } else { Ok(()) }.and_then(|()| self.receive(&mut buffer));
+                idle = match received {
+                    Err(error) if self.outlives_device && is_gone(error) => {
+                        self.is_device_gone = true;
+                        continue;
+                    }
+                    other => other?,
+                };
             }
-            idle = self.receive(&mut buffer)?;
             self.path.advance(self.clock.now(), &mut self.recorders);
             self.hand_over()?;
             if self.path.sampled() > self.viewed {
@@ -189,6 +214,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             lateness: self.lateness,
             stray: self.stray,
             refused: self.refused,
+            is_device_gone: self.is_device_gone,
             frame_bytes: self.frames.iter().map(|frame| frame.bytes.capacity() + size_of::<Frame>()).sum(),
         })
     }
@@ -396,8 +422,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         }
         match written {
             Ok(_) => self.shared.waiting.look_for_answers(self.to, self.clock),
-            // The device no longer exists.
-            Err(Errno::BADF | Errno::BADFD) => Err(Errno::BADFD),
+            Err(error) if is_gone(error) && !self.outlives_device => Err(error),
             Err(_) => {
                 self.refused += packets.len() as u64;
                 Ok(())

@@ -78,7 +78,7 @@ pub fn run_recorded(
 ) -> Result<(RunResult, Option<FrameLog>), LiveError> {
     allowed(scenario)?;
     let layout = Layout::new(scenario)?;
-    if let Some(folder) = &wanted.qlog {
+    if let Some(folder) = wanted.qlog.as_ref().map(|qlog| &qlog.path) {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|error| LiveError::Broken(format!("cannot make the folder {}: {error}", folder.display())))?;
     }
@@ -100,7 +100,7 @@ pub fn run_recorded(
         receive_buffers: endpoint::RECEIVE_BUFFERS,
         send_buffers: endpoint::SEND_BUFFERS,
         read_at_least: 1,
-        qlog: wanted.qlog.as_deref(),
+        qlog: wanted.qlog.as_ref(),
     };
     let endpoints = Endpoints::prepare(&between)?;
     let endpoint_stats = Arc::new(EndpointStats::new(layout.flows.len()));

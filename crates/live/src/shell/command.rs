@@ -108,10 +108,11 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     let end = end.max(Time::ZERO + spacing);
     scenario.duration = end.since(Time::ZERO);
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
+    let is_device_gone = outcomes.iter().any(|outcome| outcome.is_device_gone);
     let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
     let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
     let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
-    Ok(Ended { status, scenario, result, frames })
+    Ok(Ended { status, scenario, result, frames, is_device_gone })
 }
 
 /// Waits until the command has ended.

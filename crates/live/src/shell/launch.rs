@@ -52,4 +52,6 @@ pub struct Ended {
     pub result: RunResult,
     /// The packets, if they were asked for; its sides are [`SIDES`].
     pub frames: Option<FrameLog>,
+    /// The command has removed one of the devices: the figures have nothing of the time after that.
+    pub is_device_gone: bool,
 }

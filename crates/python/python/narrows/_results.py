@@ -30,9 +30,18 @@ class Page:
         #: The page (HTML).
         self.text = text
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page to a file, which is replaced if it exists."""
-        Path(path).write_text(self.text, encoding="utf-8")
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """
+        Writes the page to a file.
+
+        Args:
+            path: A new file.
+            force: Whether an earlier page is replaced. A file that narrows did not write is left alone.
+
+        Raises:
+            FileExistsError: The file exists.
+        """
+        _narrows.write_page(path, self.text, force)
 
     def _repr_html_(self) -> str:
         style = "width:100%;height:800px;border:0"
@@ -83,6 +92,10 @@ class Result(_Runs):
         #: The scenario that was run.
         self.scenario = scenario
         self._native = native
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Results can be pickled: they go from one process to another."""
+        return _unpickled, (self.scenario, self._native.to_bytes())
 
     def _placed(self) -> list[tuple[str, _narrows.Result]]:
         return [("", self._native)]
@@ -187,6 +200,10 @@ class Result(_Runs):
     def __repr__(self) -> str:
         """What was run."""
         return f"<Result of {self.scenario.name!r}, seed {self.seed}: {len(self.hops)} hops, {len(self.flows)} flows>"
+
+
+def _unpickled(scenario: Scenario, figures: bytes) -> Result:
+    return Result(scenario, _narrows.Result.from_bytes(scenario._native, figures))
 
 
 class Comparison(_Runs, Sequence[Result]):

@@ -4,6 +4,7 @@ use narrows_core::detector::Finding;
 use narrows_quic::{
     Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, What, connect, noq, rustls,
 };
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -217,7 +218,12 @@ async fn a_transfer_longer_than_the_idle_time_keeps_both_paths() {
 async fn a_second_controller_takes_over_and_the_record_plays_back() {
     let file = std::env::temp_dir().join(format!("narrows-quic-{}.switched", std::process::id()));
     let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap();
-    let config = config.then("startup:shared=cubic,fair=cubic,detector=startup_sprt").unwrap().seed(3).record(&file);
+    let config = config
+        .then("startup:shared=cubic,fair=cubic,detector=startup_sprt")
+        .unwrap()
+        .seed(3)
+        .record(&file)
+        .replace_files(true);
     let (identity, trust) = identity();
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), &identity, &Config::new()).unwrap();
     let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
@@ -269,12 +275,42 @@ async fn a_server_is_known_by_its_fingerprint() {
     taken.unwrap();
 }
 
+#[tokio::test]
+async fn a_file_that_is_there_is_replaced_only_if_asked_and_only_if_it_is_ours() {
+    let folder = std::env::temp_dir().join(format!("narrows-quic-{}.files", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let written = |config: Config| async move {
+        let made = transfer(config, 20_000, Faults::default()).await;
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    for (name, configured) in [("record", Config::record as fn(Config, PathBuf) -> Config), ("qlog", Config::qlog)] {
+        let file = folder.join(name);
+        let config = || configured(Config::new(), file.clone());
+        written(config()).await.unwrap();
+        let first = std::fs::read(&file).unwrap();
+        assert!(first.len() > 1000, "{name}");
+        let refused = written(config()).await.unwrap_err();
+        assert!(
+            refused.contains("exists; choose another file, or replace it with `Config::replace_files`"),
+            "{refused}"
+        );
+        assert_eq!(std::fs::read(&file).unwrap(), first, "{name}");
+        written(config().replace_files(true)).await.unwrap();
+        std::fs::write(&file, "mine").unwrap();
+        let refused = written(config().replace_files(true)).await.unwrap_err();
+        assert!(refused.contains("was not written by narrows"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_observer_hears_what_is_recorded() {
     let file = std::env::temp_dir().join(format!("narrows-quic-{}.observed", std::process::id()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&seen);
-    let config = Config::new().record(&file).observe(move |event| heard.lock().unwrap().push(*event));
+    let config =
+        Config::new().record(&file).replace_files(true).observe(move |event| heard.lock().unwrap().push(*event));
     let (_, connection, _) = transfer(config, 100_000, Faults::default()).await.unwrap();
     connection.close().await.unwrap();
     let trace = Trace::read(std::io::BufReader::new(std::fs::File::open(&file).unwrap())).unwrap();
@@ -346,7 +382,12 @@ async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
 /// The verdicts of a transfer, which are the same when its record is played back.
 async fn recorded_and_played_back() -> Vec<TimedVerdict> {
     let file = std::env::temp_dir().join(format!("narrows-quic-{}.trace", std::process::id()));
-    let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap().seed(7).record(&file);
+    let config = Config::new()
+        .controller("tonopah:on=cubic,detector=sequential")
+        .unwrap()
+        .seed(7)
+        .record(&file)
+        .replace_files(true);
     let faults = Faults { delay: Duration::from_millis(3), rate_mbit: 20, ..Faults::default() };
     let (_, mut connection, _) = transfer(config, 6 << 20, faults).await.unwrap();
     let mut verdicts = connection.verdicts().expect("taken once");

@@ -49,6 +49,22 @@ fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
 }
 
 #[test]
+fn a_program_that_removes_its_device_keeps_its_exit_code_and_its_figures() {
+    if !allowed() {
+        return;
+    }
+    let place = Place::new("shell-device");
+    let script =
+        format!("{SAYS_HELLO}; ip link del \"$(ls /sys/class/net | grep -v '^lo$' | head -n 1)\"; sleep 0.2; exit 7");
+    let ended = Running::shell(&place, "out", &["--rtt", "20ms"], &script).ends();
+    assert_eq!(ended.code, Some(7), "{}", ended.stderr);
+    assert!(ended.stderr.contains("removed its network device"), "{}", ended.stderr);
+    assert!(is_result(&place.path("out")));
+    let summary = summary(&place, "out");
+    assert!(figure(&summary["hops"][0]["packets"]) >= 1.0 && figure(&summary["duration_s"]) >= 0.5, "{summary}");
+}
+
+#[test]
 fn json_is_all_that_is_on_stdout() {
     if !allowed() {
         return;
