@@ -2,10 +2,13 @@
 use crate::failure::Failure;
 use crate::flags::whole;
 use crate::interrupt;
-use crate::output::{Output, Request};
+use crate::output::{Output, REPLACED, Request};
+use crate::output_file;
 use crate::term;
 use narrows_core::{Bytes, Rate};
-use narrows_probe::{Answer, Credentials, Error, Limits, PORT, Serving, Stage, Token, block_on, serve, until};
+use narrows_probe::{
+    Answer, Credentials, Error, Limits, PORT, Serving, Stage, Token, block_on, is_record, serve, until,
+};
 use narrows_report::sheet;
 use narrows_scenario::printable::printable;
 use narrows_scenario::shorthand;
@@ -14,17 +17,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 mod page;
+mod token;
 #[cfg(target_os = "linux")]
 mod web;
 
 /// Measure the path to a host, and whether it queues fairly
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = clap::ArgGroup::new(REPLACED).multiple(true))]
 #[command(after_help = "\
 `narrows probe serve` on one host prints the command for the other one:
 
   narrows probe serve
   narrows probe 192.0.2.1:5210 --token TOKEN
+
+A token on the command line is visible in `ps`. Both sides take one from a file, from standard input (--token-file -) or from the
+variable NARROWS_TOKEN, too.
 
 Both directions are measured in turn, in 15 s together, with as much traffic as the path carries.
 
@@ -39,8 +47,11 @@ pub(crate) struct Probe {
     host: Option<String>,
     /// What `narrows probe serve` prints: by whom to recognise the server, and a secret
     // A token may begin with a hyphen.
-    #[arg(long, required_unless_present = "tcp", conflicts_with = "tcp", allow_hyphen_values = true)]
+    #[arg(long, conflicts_with_all = ["tcp", "token_file"], allow_hyphen_values = true)]
     token: Option<String>,
+    /// File with the token, or - for standard input [default: the variable NARROWS_TOKEN]
+    #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
+    token_file: Option<PathBuf>,
     /// Estimate fair queuing of the download from any web server instead, by two downloads of a large file over HTTP
     #[arg(long, value_name = "URL", conflicts_with_all = ["out", "record"])]
     tcp: Option<String>,
@@ -51,10 +62,10 @@ pub(crate) struct Probe {
     #[arg(long)]
     json: bool,
     /// Folder for answer.json and report.html, new or empty
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", group = REPLACED)]
     out: Option<PathBuf>,
-    /// Replace the results that --out holds; a file that narrows did not write is never touched
-    #[arg(long, requires = "out")]
+    /// Replace the results that --out holds, and the file of --record; what narrows did not write is never touched
+    #[arg(long, requires = REPLACED)]
     force: bool,
     /// Most data to send and receive, half of it in each direction
     #[arg(long, value_name = "SIZE", default_value = "200MB", allow_hyphen_values = true)]
@@ -67,7 +78,7 @@ pub(crate) struct Probe {
     #[arg(long, value_name = "ADDR[,ADDR]", value_delimiter = ',', conflicts_with = "tcp")]
     from: Vec<IpAddr>,
     /// File for what the upload's sender is told, packet by packet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = REPLACED)]
     record: Option<PathBuf>,
 }
 
@@ -100,6 +111,10 @@ struct Serve {
     /// File that keeps certificate and secret, so that the token stays the same; made if there is none
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
+    /// File with a token that the clients have, too, or - for standard input: at least 22 random characters [default: the variable
+    /// NARROWS_TOKEN; without it, a new token]
+    #[arg(long, value_name = "FILE", conflicts_with = "keep")]
+    token_file: Option<PathBuf>,
 }
 
 /// Shortest duration in which anything can be measured.
@@ -122,7 +137,12 @@ impl Probe {
             return Err(Failure::usage(format!("--tcp {url}: only Linux tells the RTT of a download")));
         }
         let host = self.host.as_deref().unwrap_or_default();
-        let token: Token = self.token.as_deref().unwrap_or_default().parse().map_err(failure)?;
+        let text = token::text(self.token.as_deref(), self.token_file.as_deref())?.ok_or_else(|| {
+            Failure::usage(
+                "there is no token; allowed: --token-file FILE (- for standard input), NARROWS_TOKEN, --token TOKEN",
+            )
+        })?;
+        let token: Token = text.parse().map_err(failure)?;
         let (span, bytes) = (span(&self.span)?, size(&self.max_data)?);
         if span < SHORTEST {
             return Err(Failure::usage(format!("--for: cannot be {}; allowed: at least 5s", self.span)));
@@ -130,7 +150,10 @@ impl Probe {
         let peer = resolve(host)?;
         let (from, second) = self.sources(peer)?;
         let bytes = if second.is_empty() { bytes } else { bytes / 2 };
-        let what = narrows_probe::Probe { peer, token, span, bytes, from, record: self.record.clone() };
+        let record = self.record.clone();
+        let checked = record.as_deref().map(|file| output_file::check("--record", file, self.force, is_record));
+        checked.transpose()?;
+        let what = narrows_probe::Probe { peer, token, span, bytes, from, record, replace_record: self.force };
         let output = match &self.out {
             Some(out) => {
                 let request = Request { out: Some(out), force: self.force, command: "probe", keys: &[] };
@@ -220,9 +243,12 @@ fn write(output: Output, answer: &Answer) -> Result<(), Failure> {
 
 impl Serve {
     fn run(&self) -> Result<(), Failure> {
-        let credentials = match &self.keep {
-            Some(file) => Credentials::kept_in(file),
-            None => Credentials::new(),
+        let given = token::text(None, self.token_file.as_deref())?;
+        let credentials = match (&self.keep, &given) {
+            (Some(_), Some(_)) => return Err(Failure::usage("--keep and NARROWS_TOKEN; allowed: one of them")),
+            (Some(file), None) => Credentials::kept_in(file),
+            (None, Some(text)) => Credentials::given(text),
+            (None, None) => Credentials::new(),
         };
         let credentials = credentials.map_err(failure)?;
         let rate: Option<Rate> =
@@ -235,11 +261,12 @@ impl Serve {
         };
         let at = SocketAddr::new(self.address(), self.port as u16);
         interrupt::install()?;
-        let token = credentials.token();
+        // A token that was given is not shown.
+        let token = if given.is_some() { String::new() } else { format!(" --token {}", credentials.token()) };
         let log = move |event: Serving| match event {
             Serving::At(at) => {
                 let host = if at.ip().is_unspecified() { outward() } else { at.ip() };
-                let line = format!("narrows probe {} --token {token}\n", SocketAddr::new(host, at.port()));
+                let line = format!("narrows probe {}{token}\n", SocketAddr::new(host, at.port()));
                 // A closed pipe does not end the server.
                 let _ = term::print(&line);
             }

@@ -29,6 +29,8 @@ pub struct Probe {
     pub from: Vec<IpAddr>,
     /// A file for what the sender of the upload is told, which `narrows_quic::Trace` reads.
     pub record: Option<PathBuf>,
+    /// Whether the record of an earlier probe is replaced.
+    pub replace_record: bool,
 }
 
 /// What is being done.
@@ -104,7 +106,7 @@ async fn connect(what: &Probe) -> Result<Session, Error> {
     let meter = SharedMeter::default();
     let mut config = meter.config()?;
     if let Some(file) = &what.record {
-        config = config.record(file);
+        config = config.record(file).replace_files(what.replace_record);
     }
     let trust = what.token.trust();
     let connection = match sockets(&what.from)? {
@@ -126,6 +128,11 @@ fn sockets(from: &[IpAddr]) -> Result<Option<Vec<UdpSocket>>, Error> {
     let (Some(&first), Some(&last)) = (from.first(), from.last()) else { return Ok(None) };
     let bind = |address| UdpSocket::bind((address, 0)).map_err(|error| Error::NoSource { address, error });
     Ok(Some(vec![bind(first)?, bind(last)?]))
+}
+
+/// Do these first bytes of a file belong to the record of a probe?
+pub fn is_record(head: &[u8]) -> bool {
+    narrows_quic::Trace::is_own(head)
 }
 
 async fn work(
@@ -297,7 +304,15 @@ mod tests {
             let peer = server.local_addr()?;
             let serving = tokio::spawn(dawdle(server));
             let span = Duration::from_secs(1);
-            let what = Probe { peer, token: credentials.token(), span, bytes: 1 << 20, from: vec![], record: None };
+            let what = Probe {
+                peer,
+                token: credentials.token(),
+                span,
+                bytes: 1 << 20,
+                from: vec![],
+                record: None,
+                replace_record: false,
+            };
             let begun = Instant::now();
             // Three pings would take nine seconds.
             let answer = probe(&what, |_| {}, std::future::pending()).await;

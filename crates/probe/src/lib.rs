@@ -20,11 +20,12 @@ mod measured;
 mod message;
 mod meter;
 mod server;
+mod strangers;
 mod streams;
 mod token;
 
 pub use answer::{Answer, Grade, PartialEnd};
-pub use client::{Probe, Stage, probe};
+pub use client::{Probe, Stage, is_record, probe};
 pub use error::Error;
 pub use limiter::Limiter;
 pub use measured::{Curves, Ecn, Evidence, Fairness, Isolation, Measured, Subflow, WorkingRtt};

@@ -28,6 +28,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(5);
 /// What may be unacknowledged: 1 Gbit/s over 130 ms.
 const BUFFER: u32 = 16 << 20;
+/// What may wait unread of a client that has not shown the secret, bytes. Its hello has two hundred.
+const STRANGERS_BUFFER: u32 = 16 << 10;
 /// Written at a time.
 const CHUNK: usize = 32 << 10;
 /// Between two looks at what was sent.
@@ -49,6 +51,11 @@ pub(crate) struct SharedMeter(Arc<Mutex<Meter>>);
 impl SharedMeter {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Meter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a server configures connections whose clients it does not know yet: little may wait unread. [`widen`] lifts that.
+    pub(crate) fn config_of_strangers(&self) -> Result<Config, Error> {
+        Ok(self.config()?.first_window(STRANGERS_BUFFER))
     }
 
     /// How both sides configure their connections.
@@ -77,6 +84,11 @@ pub(crate) struct Bounds {
     pub(crate) bytes: u64,
     /// bit/s.
     pub(crate) rate: Option<u64>,
+}
+
+/// Lets a client that has shown the secret send as much as both sides agree on.
+pub(crate) fn widen(connection: &Connection) {
+    connection.quic().set_receive_window(VarInt::from_u32(BUFFER));
 }
 
 impl Session {

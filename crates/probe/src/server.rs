@@ -1,8 +1,10 @@
-//! The side that waits. It answers nobody who has not proved that it receives at its address, and bounds what a client may ask for.
+//! The side that waits. It answers nobody who has not proved that it receives at its address, and bounds what a client may ask for. A client
+//! takes one of the places when it has shown the secret; before that it is one of the strangers, who are bounded in number, time and memory.
 use crate::error::{Code, Error};
-use crate::load::{Bounds, Session, SharedMeter};
+use crate::load::{Bounds, Session, SharedMeter, widen};
 use crate::measured::{Ecn, Measured};
 use crate::message::{Message, VERSION};
+use crate::strangers::{Stranger, Strangers};
 use crate::streams;
 use crate::token::{Credentials, Token};
 use narrows_core::Span;
@@ -39,7 +41,7 @@ impl Default for Limits {
 pub enum Serving {
     /// It listens there.
     At(SocketAddr),
-    /// A client has come in.
+    /// A client has shown the secret and is served.
     Client(SocketAddr),
     /// A client is gone; with the reason, unless all was done.
     Gone(SocketAddr, Option<Error>),
@@ -49,12 +51,12 @@ pub enum Serving {
 
 /// A client that has not said hello by then is dropped.
 const HELLO: Duration = Duration::from_secs(3);
+/// So is one whose handshake, second path and hello take longer together.
+const ADMISSION: Duration = Duration::from_secs(9);
 /// So is one that says nothing for so long.
 const SILENCE: Duration = Duration::from_secs(12);
 /// No RTT is longer, µs.
 const MINUTE: u64 = 60_000_000;
-/// Beyond this many refusals at a time there is no explanation.
-const REFUSALS: usize = 16;
 
 /// Serves until `stop` is ready, or there is no socket any more.
 ///
@@ -71,7 +73,7 @@ pub async fn serve(
     let log = Arc::new(log);
     log(Serving::At(server.local_addr()?));
     let token = Arc::new(credentials.token());
-    let (places, refusals) = (Arc::new(Semaphore::new(limits.clients)), Arc::new(Semaphore::new(REFUSALS)));
+    let (places, strangers) = (Arc::new(Semaphore::new(limits.clients)), Arc::new(Strangers::default()));
     let mut tasks = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -87,23 +89,19 @@ pub async fn serve(
             continue;
         }
         let peer = incoming.remote_address();
-        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-            let (server, log, token) = (Arc::clone(&server), Arc::clone(&log), Arc::clone(&token));
-            tasks.spawn(async move {
-                log(Serving::Client(peer));
-                let ended = timeout(limits.span + HELLO, client(&server, incoming, &token, limits)).await;
-                log(Serving::Gone(peer, ended.unwrap_or(Err(Error::Closed(Code::Time))).err()));
-                drop(place);
+        let stranger = strangers.enter(peer.ip());
+        let (server, log, token, places) =
+            (Arc::clone(&server), Arc::clone(&log), Arc::clone(&token), Arc::clone(&places));
+        tasks.spawn(async move {
+            let ended = match admitted(&server, incoming, &token, stranger).await {
+                Ok(session) => client(session, peer, limits, &places, log.as_ref()).await,
+                Err(error) => Err(error),
+            };
+            log(match ended {
+                Err(Error::Closed(Code::Full)) => Serving::Refused(peer),
+                ended => Serving::Gone(peer, ended.err()),
             });
-        } else if let Ok(place) = Arc::clone(&refusals).try_acquire_owned() {
-            log(Serving::Refused(peer));
-            tasks.spawn(async move {
-                refuse(incoming).await;
-                drop(place);
-            });
-        } else {
-            incoming.refuse();
-        }
+        });
     }
     server.endpoint().close(VarInt::from_u32(Code::Ends as u32), Code::Ends.why().as_bytes());
     // So that clients hear of it.
@@ -111,39 +109,68 @@ pub async fn serve(
     Ok(())
 }
 
-/// Completes the handshake, so that the reason can be said.
-async fn refuse(incoming: Incoming) {
-    let Ok(connecting) = incoming.accept() else { return };
-    if let Ok(Ok(connection)) = timeout(HELLO, connecting).await {
-        connection.close(VarInt::from_u32(Code::Full as u32), Code::Full.why().as_bytes());
-        let _ = timeout(HELLO, connection.closed()).await;
+/// The session of a client that has shown the secret.
+async fn admitted(server: &Server, incoming: Incoming, token: &Token, stranger: Stranger) -> Result<Session, Error> {
+    tokio::select! {
+        // The connection is dropped without a word: there may be thousands.
+        () = stranger.pushed_out() => Err(Error::Lost("others came without end; the oldest had to go".into())),
+        heard = timeout(ADMISSION, hello(server, incoming, token)) => {
+            heard.unwrap_or_else(|_| Err(Error::Lost("the client takes too long to say hello".into())))
+        }
     }
 }
 
-async fn client(server: &Server, incoming: Incoming, token: &Token, limits: Limits) -> Result<(), Error> {
+async fn hello(server: &Server, incoming: Incoming, token: &Token) -> Result<Session, Error> {
     let meter = SharedMeter::default();
-    let connection = server.take_with(incoming, &meter.config()?).await?;
+    let connection = server.take_with(incoming, &meter.config_of_strangers()?).await?;
     let control = timeout(HELLO, connection.quic().accept_bi()).await;
     let control = control.map_err(|_| Error::Lost("the client asks for nothing".into()))?.map_err(Error::closed)?;
     let mut session = Session::new(connection, meter, control);
-    let served = timeout(limits.span, answer(&mut session, token, limits)).await;
-    let served = served.unwrap_or(Err(Error::Closed(Code::Time)));
+    let refused = match session.hear(HELLO).await {
+        Ok(Message::Hello { version, .. }) if version != VERSION => Error::Closed(Code::Protocol),
+        Ok(Message::Hello { secret, .. }) if token.is_secret(&secret) => return Ok(session),
+        Ok(Message::Hello { .. }) => Error::Closed(Code::Token),
+        Ok(_) => Error::Protocol("a client says hello first".into()),
+        Err(error) => error,
+    };
+    close(&session, &refused);
+    Err(refused)
+}
+
+/// Serves a client, if there is a place.
+async fn client(
+    mut session: Session,
+    peer: SocketAddr,
+    limits: Limits,
+    places: &Semaphore,
+    log: &(impl Fn(Serving) + Sync),
+) -> Result<(), Error> {
+    let served = match places.try_acquire() {
+        Err(_) => Err(Error::Closed(Code::Full)),
+        Ok(_place) => {
+            log(Serving::Client(peer));
+            widen(&session.connection);
+            let served = timeout(limits.span, answer(&mut session, limits)).await;
+            served.unwrap_or(Err(Error::Closed(Code::Time)))
+        }
+    };
     match &served {
         Ok(()) => session.close(Code::Done),
-        Err(Error::Closed(code)) => session.close(*code),
-        Err(Error::Protocol(_)) => session.close(Code::Protocol),
-        Err(_) => session.close(Code::Done),
+        Err(error) => close(&session, error),
     }
     served
 }
 
-async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<(), Error> {
-    match session.hear(HELLO).await? {
-        Message::Hello { version, .. } if version != VERSION => return Err(Error::Closed(Code::Protocol)),
-        Message::Hello { secret, .. } if token.is_secret(&secret) => {}
-        Message::Hello { .. } => return Err(Error::Closed(Code::Token)),
-        _ => return Err(Error::Protocol("a client says hello first".into())),
-    }
+/// Says why, as far as the other side needs to know.
+fn close(session: &Session, why: &Error) {
+    session.close(match why {
+        Error::Closed(code) => *code,
+        Error::Protocol(_) => Code::Protocol,
+        _ => Code::Done,
+    });
+}
+
+async fn answer(session: &mut Session, limits: Limits) -> Result<(), Error> {
     let for_ms = limits.span.as_millis() as u64;
     session.say(&Message::Welcome { for_ms, max_bytes: limits.bytes, rate_bps: limits.rate }).await?;
     let mut left = limits.bytes;
@@ -190,5 +217,55 @@ async fn answer(session: &mut Session, token: &Token, limits: Limits) -> Result<
             }
             _ => return Err(Error::Protocol("a message that does not belong there".into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NAME;
+    use crate::client::{Probe, probe};
+    use std::future::pending;
+    use std::net::Ipv4Addr;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    /// Serves one client at a time. Returns the address and the token.
+    async fn served() -> Result<(SocketAddr, Token), Error> {
+        let credentials = Credentials::new()?;
+        let token = credentials.token();
+        let (tell, mut told) = unbounded_channel();
+        let log = move |event| {
+            if let Serving::At(at) = event {
+                let _ = tell.send(at);
+            }
+        };
+        tokio::spawn(async move {
+            let limits = Limits { clients: 1, ..Limits::default() };
+            serve((Ipv4Addr::LOCALHOST, 0).into(), &credentials, limits, log, pending()).await
+        });
+        Ok((told.recv().await.expect("it listens"), token))
+    }
+
+    #[test]
+    fn strangers_take_no_place_and_leave_little_behind() {
+        let ended = crate::block_on(async {
+            let (peer, token) = served().await?;
+            let mut crowd = Vec::new();
+            for _ in 0..12 {
+                crowd.push(narrows_quic::connect(peer, NAME, &token.trust(), &Config::new()).await?);
+            }
+            // One of them sends all that it may, and says nothing.
+            let mut stream = crowd[0].quic().open_uni().await.map_err(Error::closed)?;
+            let mut sent = 0;
+            while let Ok(Ok(written)) = timeout(Duration::from_millis(300), stream.write(&[0; 4096])).await {
+                sent += written;
+            }
+            assert!(sent <= 16 << 10, "{sent} bytes are kept for a stranger");
+            let span = Duration::from_secs(2);
+            let what = Probe { peer, token, span, bytes: 1 << 20, from: vec![], record: None, replace_record: false };
+            probe(&what, |_| {}, pending()).await
+        });
+        let answer = ended.expect("a runtime").expect("the owner of the secret is let in");
+        assert!(answer.idle_rtt_ms.is_some(), "{answer:?}");
     }
 }

@@ -2,9 +2,11 @@
 use super::{Server, behind, figure, has_bottlenecks, one_port};
 use crate::support::{Place, json, text};
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
-use std::process::{Output, Stdio};
-use std::thread::sleep;
+use std::process::{Command, Output, Stdio};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 fn probe(place: &Place, address: &str, token: &str, flags: &[&str]) -> Output {
@@ -24,7 +26,8 @@ fn refused(output: &Output, code: i32, expected: &[&str]) {
 fn bad_requests_are_refused_before_anything_is_sent() {
     let place = Place::new("probe_requests");
     let token = Server::start(&place, &[]).token.clone();
-    refused(&probe(&place, "127.0.0.1", "abc", &[]), 2, &["--token", "64 characters"]);
+    let weak = ["the token: it has 3 characters", "what `narrows probe serve` prints"];
+    refused(&probe(&place, "127.0.0.1", "abc", &[]), 2, &weak);
     refused(&probe(&place, "127.0.0.1", &token, &["--for", "1s"]), 2, &["--for", "at least 5s"]);
     refused(&probe(&place, "127.0.0.1", &token, &["--max-data", "much"]), 2, &["--max-data"]);
     refused(&probe(&place, "no host\x07", &token, &[]), 2, &["there is no host"]);
@@ -41,7 +44,7 @@ fn bad_requests_are_refused_before_anything_is_sent() {
         1,
         &["cannot send from 192.0.2.1", "allowed"],
     );
-    refused(&place.run(&["probe", "127.0.0.1"]), 2, &["--token"]);
+    refused(&place.run(&["probe", "127.0.0.1"]), 2, &["there is no token", "--token-file", "NARROWS_TOKEN"]);
     refused(&place.run(&["probe", "serve", "--rate", "fast"]), 2, &["--rate"]);
 }
 
@@ -83,6 +86,63 @@ fn a_kept_token_outlives_the_server() {
     assert_eq!(again.token, token);
     let output = probe(&place, &again.address(), &token, &["--max-data", "1MB", "--for", "30s"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_token_is_given_to_both_sides_without_being_an_argument() {
+    let place = &Place::new("probe_given");
+    let given = "correct horse battery staple";
+    place.write("token", &format!("{given}\n"));
+    place.write("other", "another horse battery staple");
+    // Each side in each way.
+    let by_file = |command: &mut Command| {
+        command.args(["--token-file", "token"]);
+    };
+    let by_variable = |command: &mut Command| {
+        command.env("NARROWS_TOKEN", given);
+    };
+    let by_stdin = |command: &mut Command| {
+        command.args(["--token-file", "-"]).stdin(File::open(place.path("token")).expect("a file"));
+    };
+    let ways: [&(dyn Fn(&mut Command) + Sync); 3] = [&by_file, &by_variable, &by_stdin];
+    thread::scope(|scope| {
+        for (n, way) in ways.into_iter().enumerate() {
+            scope.spawn(move || {
+                let mut serve =
+                    place.command(&["probe", "serve", "--port", "0", "--bind", "127.0.0.1", "--rate", "5mbit"]);
+                way(&mut serve);
+                let mut server = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+                let mut line = String::new();
+                BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+                // The token is not printed: its owners have it.
+                let ["narrows", "probe", address] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+                    panic!("{line:?}")
+                };
+                let mut probe = place.command(&["probe", address, "--max-data", "1MB", "--for", "8s"]);
+                ways[(n + 1) % ways.len()](&mut probe);
+                let output = probe.output().expect("it starts");
+                let other = place.run(&["probe", address, "--token-file", "other"]);
+                server.kill().expect("it runs");
+                server.wait().expect("a child");
+                assert!(output.status.success(), "{}", text(&output.stderr));
+                refused(&other, 1, &["is not the one of this token"]);
+            });
+        }
+    });
+    place.write("weak", "aaaaaaaaaaaaaaaaaaaaaaaaa\n");
+    place.write("empty", "\n");
+    for side in [&["probe", "127.0.0.1"][..], &["probe", "serve"]] {
+        let with = |file| place.run(&[side, &["--token-file", file]].concat());
+        refused(&with("weak"), 2, &["it is easy to guess: only 1 of its characters differ", "openssl rand -hex 16"]);
+        refused(&with("empty"), 2, &["the token: it is empty"]);
+        refused(&with("/dev/zero"), 2, &["--token-file /dev/zero: it is longer than 8192 bytes"]);
+        refused(&with("missing"), 2, &["--token-file missing: "]);
+        let nothing = place.command(side).env("NARROWS_TOKEN", "").output().expect("it starts");
+        refused(&nothing, 2, &["the token: it is empty"]);
+    }
+    let printed = Server::start(place, &[]).token.clone();
+    place.write("printed", &printed);
+    refused(&place.run(&["probe", "serve", "--token-file", "printed"]), 2, &["another server has made it", "--keep"]);
 }
 
 #[test]
