@@ -266,8 +266,15 @@ impl Table {
 }
 
 /// Figures of flows that their users feel, in a table with flow groups as columns.
-const FELT: &[(&str, &str)] =
-    &[("delay", "p50"), ("delay", "p99"), ("frame", "p95"), ("page", "p95"), ("frozen", ""), ("voice", "MOS"), ("video", "MOS")];
+const FELT: &[(&str, &str)] = &[
+    ("delay", "p50"),
+    ("delay", "p99"),
+    ("frame", "p95"),
+    ("page", "p95"),
+    ("frozen", ""),
+    ("voice", "MOS"),
+    ("video", "MOS"),
+];
 /// Figures of other flows there.
 const CARRIED: &[(&str, &str)] = &[("goodput", ""), ("RTT", "p99")];
 
