@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -97,6 +98,47 @@ def test_names_in_other_scripts(tmp_path):
         nw.sweep(BASE, AXES, out="")
     with pytest.raises(OSError, match="none"):
         nw.sweep(BASE, AXES, out=tmp_path / "none" / "table.csv")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="FIFOs and links are POSIX's")
+def test_files_are_written_by_the_program_s_rule(tmp_path):
+    def page(path, **more):
+        nw.run(BASE).page().save(path, **more)
+
+    def table(path, **more):
+        nw.sweep(BASE, AXES, out=path, **more)
+
+    thesis = tmp_path / "thesis"
+    thesis.write_text("mine")
+    for write, name in ((page, "page.html"), (table, "table.csv")):
+        out = tmp_path / name
+        write(out)
+        before = out.read_bytes()
+        with pytest.raises(FileExistsError, match=r"exists; choose another file, or replace it with force=True"):
+            write(out)
+        assert out.read_bytes() == before
+        write(out, force=True)
+        out.unlink()
+        out.write_text("mine")
+        with pytest.raises(OSError, match="was not written by narrows"):
+            write(out, force=True)
+        out.unlink()
+        # A link stays, and what it leads to is judged.
+        out.symlink_to("thesis")
+        with pytest.raises(OSError, match="was not written by narrows"):
+            write(out, force=True)
+        out.unlink()
+        os.mkfifo(out)
+        for force in (False, True):
+            with pytest.raises(OSError, match="is a FIFO, a socket or a device"):
+                write(out, force=force)
+        assert out.is_fifo()
+    assert thesis.read_text() == "mine"
+    # The file of finished runs, too: it would be read to its end.
+    with pytest.raises(OSError, match="is a FIFO, a socket or a device"):
+        nw.sweep(BASE, AXES, cache="/dev/zero")
+    left = sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("."))
+    assert left == []
 
 
 FULL = """

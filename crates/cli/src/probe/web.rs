@@ -103,10 +103,11 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
         bytes as f64 / 1e6
     ));
     let received = AtomicU64::new(0);
-    let download = |pace: Pace, end: Deadline, bytes: u64| {
-        Download { place: &place, pace }.run(Bounds { end, bytes }, &received).map_err(Failure::other)
+    let download = |pace: Pace, part: f64| {
+        let bounds = Bounds { end, part, bytes: bytes / 3 };
+        Download { place: &place, pace }.run(bounds, &received).map_err(Failure::other)
     };
-    let (alone, base_rtt_ms) = download(Pace::Free, end.at_most(end.left().mul_f64(ALONE)), bytes / 3)?;
+    let (alone, base_rtt_ms) = download(Pace::Free, ALONE)?;
     let mut answer = Answer {
         url: place.url.to_string(),
         server: server.to_string(),
@@ -121,8 +122,8 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
     if !interrupt::requested() && unusable(&alone).is_none() {
         let pace = alone.rate_mbit * SLOWER;
         let [fast, slow] = thread::scope(|scope| {
-            let fast = scope.spawn(|| download(Pace::Free, end, bytes / 3));
-            let slow = scope.spawn(|| download(Pace::Mbit(pace), end, bytes / 3));
+            let fast = scope.spawn(|| download(Pace::Free, 1.0));
+            let slow = scope.spawn(|| download(Pace::Mbit(pace), 1.0));
             [fast, slow].map(|one| one.join().unwrap_or_else(|_| Err(Failure::other("a download has ended"))))
         });
         let ((fast, one), (slow, other)) = (fast?, slow?);

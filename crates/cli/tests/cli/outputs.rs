@@ -23,7 +23,7 @@ const WRITERS: [&[&str]; 6] = [
     &["run", "s.toml", "--force", "--out", "r", "--pcap"],
     &["sweep", "s.toml", "--set", "hop.rate=5mbit", "--force", "--out"],
     &["trace", "make", "lte", "--duration", "1s", "--force", "--out"],
-    &["plot", "a", "--metric", "goodput", "--force", "--out"],
+    &["plot", "a", "--metric", "rtt", "--force", "--out"],
 ];
 
 /// The exit code within ten seconds, and what the program says.

@@ -1,5 +1,5 @@
 //! `narrows reproduce PAPER`: its output and files, and that a stopped command can be continued.
-use crate::support::{Place, text};
+use crate::support::{Place, json, text};
 use narrows_runner::index;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -31,6 +31,8 @@ pub(super) enum Pace {
 pub(super) struct Bounds {
     /// The end of everything, the connection's begin included.
     pub(super) end: Deadline,
+    /// Part of the time from the answer's head until then.
+    pub(super) part: f64,
     pub(super) bytes: u64,
 }
 
@@ -88,7 +90,7 @@ impl Download<'_> {
         let mut from: Option<(f64, u64)> = None;
         let mut rtts = Rtts::new(url);
         let (mut is_short, mut is_capped) = (false, false);
-        let end = bounds.end.left().as_secs_f64();
+        let end = bounds.end.left().as_secs_f64() * bounds.part;
         loop {
             let at = clock.elapsed().as_secs_f64();
             if at >= end || interrupt::requested() {

@@ -54,8 +54,8 @@ fn a_program_that_removes_its_device_keeps_its_exit_code_and_its_figures() {
         return;
     }
     let place = Place::new("shell-device");
-    let script =
-        format!("{SAYS_HELLO}; ip link del \"$(ls /sys/class/net | grep -v '^lo$' | head -n 1)\"; sleep 0.2; exit 7");
+    let device = "$(ip -o link | grep -o 'narrows[0-9]*' | head -n 1)";
+    let script = format!("{SAYS_HELLO}; ip link del {device}; sleep 0.2; exit 7");
     let ended = Running::shell(&place, "out", &["--rtt", "20ms"], &script).ends();
     assert_eq!(ended.code, Some(7), "{}", ended.stderr);
     assert!(ended.stderr.contains("removed its network device"), "{}", ended.stderr);
