@@ -1,8 +1,8 @@
 //! Connections whose clients have not shown the secret yet.
 //!
 //! A client takes a place at the server when it has shown the secret; until then it is a stranger. There are [`MOST`] of them at a time. One
-//! more pushes out another one: the oldest from the address that has the most. So whoever opens connections without end pushes out their
-//! own, and a client from another address finds room. Addresses are validated (RFC 9000 §8.1.2) before a connection comes here.
+//! more pushes out another one: the oldest from the address that has the most. A crowd from one address therefore pushes out only its own
+//! connections, and a client from another address finds room. Addresses are validated (RFC 9000 §8.1.2) before a connection comes here.
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -25,7 +25,8 @@ impl Identity {
         Ok(Identity { certificate: made.cert.der().clone(), key: key.into(), protocols: Vec::new() })
     }
 
-    /// The identity that follows from a seed: whoever has the seed makes the same certificate and key (Ed25519), and so knows both sides.
+    /// The identity that follows from a seed. The same seed gives the same certificate and key (Ed25519), so a client that has it knows the
+    /// server's [fingerprint](Identity::fingerprint).
     ///
     /// # Errors
     /// When no certificate can be made.
