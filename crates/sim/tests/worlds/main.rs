@@ -20,6 +20,7 @@ mod packets;
 mod parallel;
 mod pcc;
 mod random;
+mod random_paths;
 mod recovery;
 mod regressions;
 mod same_bytes;
