@@ -136,6 +136,9 @@ impl Measured {
                 "your {name} is fair: each flow has its share and waits in its own queue; delay-based congestion control would save {}",
                 duration(added)
             ),
+            (Fairness::Fair, None) if self.is_late() => {
+                format!("your {name} is fair; how long its queue is cannot be told, because a host was busy")
+            }
             (Fairness::Fair, None) => {
                 format!("your {name} is fair and its queue short; delay-based congestion control gets its share")
             }
@@ -161,6 +164,13 @@ impl Measured {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn text_of(&self, name: &str) -> String {
+        let mut out = String::new();
+        self.text(name, 2, &mut out);
+        out
+    }
+
     fn text(&self, name: &str, paths: u8, out: &mut String) {
         // Writing to a string cannot fail.
         let mut line = |words: Vec<String>, first: bool| {
@@ -172,7 +182,10 @@ impl Measured {
         let at_least = |is: bool| if is { "at least " } else { "" };
         let rate = self.rate_mbit.map(|rate| format!("{}{rate:.1} Mbit/s", at_least(self.rate_is_capped)));
         let base = self.base_rtt_ms.map(|base| format!("base RTT {base:.1} ms"));
-        line([known(rate), known(base)].concat(), true);
+        let share = self
+            .beside_others
+            .then(|| "beside other traffic: the link may carry more, and its base RTT be lower".to_owned());
+        line([known(rate), known(base), known(share)].concat(), true);
         let evidence = &self.evidence;
         let finding = match self.fair_queuing {
             Fairness::Fair => "fair queuing: yes, each flow has a queue of its own",

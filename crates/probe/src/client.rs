@@ -50,6 +50,9 @@ pub enum Stage {
 const IDLE: Duration = Duration::from_secs(1);
 /// Between two pings.
 const GAP: Duration = Duration::from_millis(50);
+/// Pings without other traffic: the median exceeds the lowest by at most this part of it, and a few milliseconds of the hosts.
+const QUIET: u32 = 5;
+const UNQUIET: Duration = Duration::from_millis(4);
 /// Longest transfer of a direction.
 const TRANSFER: Duration = Duration::from_secs(4);
 /// Kept for emptying the path after the download.
@@ -151,7 +154,7 @@ async fn work(
     };
     let left = |reserve: Duration| span.saturating_sub(begun.elapsed() + reserve);
     tell(Stage::Idle);
-    let idle = ping(session, IDLE.min(span / 8)).await?;
+    let (idle, is_idle) = ping(session, IDLE.min(span / 8)).await?;
     answer.idle_rtt_ms = Some(idle.as_secs_f64() * 1e3);
     let idle_us = idle.as_micros() as u64;
     session.meter.lock().idle(Span::us(idle_us));
@@ -164,6 +167,7 @@ async fn work(
     answer.upload = session.measured();
     match session.hear(PATIENCE).await? {
         Message::Received { ecn, late_ms, .. } => answer.upload.iter_mut().for_each(|upload| {
+            upload.beside_others |= !is_idle;
             upload.ecn = upload.ecn.or(ecn);
             upload.note_lateness(late_ms);
         }),
@@ -197,6 +201,7 @@ async fn work(
         Message::Report { measured } => {
             let mut measured = measured.sanitized();
             measured.note_lateness(session.lateness.p95_ms());
+            measured.beside_others |= !is_idle;
             answer.download = Some(Measured { ecn: ecn.or(measured.ecn), ..measured });
         }
         _ => return Err(Error::Protocol("no report after a download".into())),
@@ -247,7 +252,8 @@ async fn ramps(
     match session.hear(PATIENCE).await? {
         Message::Report { measured } => {
             let late_ms = download.late_ms;
-            *download = Measured { ecn: download.ecn, ..measured.sanitized() };
+            let beside_others = download.beside_others;
+            *download = Measured { ecn: download.ecn, beside_others, ..measured.sanitized() };
             download.note_lateness(late_ms);
             download.note_lateness(session.lateness.p95_ms());
         }
@@ -256,21 +262,29 @@ async fn ramps(
     Ok(())
 }
 
-/// The lowest time to an answer.
-async fn ping(session: &mut Session, span: Duration) -> Result<Duration, Error> {
+/// The lowest time to an answer, and whether most answers took about as long, as on a path that nobody else uses.
+async fn ping(session: &mut Session, span: Duration) -> Result<(Duration, bool), Error> {
     let begun = Instant::now();
-    let (mut lowest, mut n) = (Duration::MAX, 0);
+    let (mut times, mut n) = (Vec::new(), 0);
     while n < 3 || begun.elapsed() < span {
         let sent = Instant::now();
         session.say(&Message::Ping { n }).await?;
         match session.hear(PATIENCE).await? {
-            Message::Pong { n: answered } if answered == n => lowest = lowest.min(sent.elapsed()),
+            Message::Pong { n: answered } if answered == n => times.push(sent.elapsed()),
             _ => return Err(Error::Protocol("no pong after a ping".into())),
         }
         n += 1;
         sleep(GAP.saturating_sub(sent.elapsed())).await;
     }
-    Ok(lowest)
+    Ok(idle(times))
+}
+
+/// The lowest of some pings' times, and whether the median is not much higher.
+fn idle(mut times: Vec<Duration>) -> (Duration, bool) {
+    times.sort_unstable();
+    let lowest = times.first().copied().unwrap_or_default();
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    (lowest, median <= lowest + lowest / QUIET + UNQUIET)
 }
 
 #[cfg(test)]
@@ -294,6 +308,13 @@ mod tests {
             sleep(Duration::from_secs(3)).await;
             session.say(&Message::Pong { n }).await?;
         }
+    }
+
+    #[test]
+    fn pings_that_wait_for_other_traffic_are_not_idle() {
+        let of = |ms: &[u64]| idle(ms.iter().copied().map(Duration::from_millis).collect());
+        assert_eq!(of(&[31, 29, 30, 29, 45]), (Duration::from_millis(29), true));
+        assert_eq!(of(&[29, 63, 58, 71, 66]), (Duration::from_millis(29), false));
     }
 
     #[test]

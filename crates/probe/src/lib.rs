@@ -11,6 +11,7 @@
 //! - `load`, `client`, `server`: a connection's work.
 //! - `answer`: the figures of both directions, grades and advice, as JSON and as text.
 mod answer;
+mod buffer;
 mod client;
 mod error;
 mod lateness;

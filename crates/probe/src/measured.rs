@@ -2,8 +2,9 @@
 //!
 //! Every figure that is not known is absent. `sanitized` is for figures that came from another host.
 use crate::answer::Answer;
+use crate::buffer::NO_QUEUE;
 use crate::limiter::Limiter;
-use crate::meter::{Load, Loss, Meter, Sample};
+use crate::meter::{Load, Meter};
 use narrows_core::detector::{Finding, Verdict};
 use narrows_core::{Span, Time};
 use narrows_quic::{EcnCounts, PATHS};
@@ -140,6 +141,10 @@ pub struct Measured {
     /// The sender's limit was reached, so that the path may carry more.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rate_is_capped: bool,
+    /// The rate changed while packets waited, or pings did without load: other traffic uses the link. Then the rate is a share of the link's,
+    /// and the base RTT may have other flows' queue in it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub beside_others: bool,
     /// RTT without a queue, ms: the lower of the idle RTT and the 5th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_rtt_ms: Option<f64>,
@@ -170,8 +175,8 @@ pub struct Measured {
     /// Whether ECN's bits arrive; absent when that did not show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Ecn>,
-    /// How late timers fired meanwhile, ms, on the host where they were later; 95th percentile. Above 10 ms flows count no longer as
-    /// sharing a queue.
+    /// How late timers fired meanwhile, ms, on the host where they were later; 95th percentile. Above 10 ms what delays and losses show is
+    /// left out: a shared queue, the buffer, loss, AQM and limiter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_ms: Option<f64>,
     /// Length of the transfer, s.
@@ -200,14 +205,12 @@ const RATE_SHARE: f64 = 0.9;
 const STEP: Span = Span::ms(100);
 /// Most verdicts in the curves.
 const VERDICTS: usize = 400;
-/// A queuing delay below this is no queue.
-const NO_QUEUE: Span = Span::ms(2);
-/// A drop below this share of the largest queuing delay happened while the queue was far from full…
-const FAR_FROM_FULL: f64 = 0.5;
-/// …and there is no AQM unless so large a share of the drops did.
-const MOST: f64 = 0.5;
+/// Rates of a link that nobody else uses differ by less than this factor, from the 10th to the 90th percentile, while packets wait.
+const STEADY: f64 = 1.3;
 /// Timers that are later delay packets of all flows, as a shared queue does, ms.
 pub(crate) const LATE: f64 = 10.0;
+/// Lateness beyond this part of a buffer's delay makes the buffer unknown.
+const MOST_LATE: f64 = 0.25;
 /// Behind a policer packets wait for no longer than this, and than it takes to send this number of packets.
 const POLICED_QUEUE: (Span, f64) = (Span::ms(10), 5.0);
 
@@ -254,7 +257,7 @@ impl Meter {
             .collect();
         working.sort_unstable();
         let bins = self.bins(load.from, to, header);
-        let rate = self.rate(&bins, load.from, header);
+        let (rate, is_shared) = self.rate(&bins, load.from, header);
         let working_rtt_ms = working_rtt(&working);
         let aqm = base.and_then(|base| self.aqm(base, load));
         let loss = (sent > 0).then(|| self.losses.len() as f64 / sent as f64);
@@ -271,6 +274,7 @@ impl Meter {
             evidence: self.evidence(load, first_quarter, to),
             rate_mbit: rate,
             rate_is_capped: load.capped,
+            beside_others: is_shared,
             base_rtt_ms: base.map(ms),
             working_rtt_ms,
             rpm: working_rtt_ms.filter(|rtt| rtt.p50 > 0.0).map(|rtt| 60_000.0 / rtt.p50),
@@ -307,10 +311,10 @@ impl Meter {
         self.idle.into_iter().chain(low).min()
     }
 
-    /// The median of the rates at which packets arrived while there was a queue; then the link was busy.
-    fn rate(&self, bins: &[f64], from: Time, header: u32) -> Option<f64> {
+    /// The median of the rates at which packets arrived while there was a queue, and whether they differed as beside other traffic.
+    fn rate(&self, bins: &[f64], from: Time, header: u32) -> (Option<f64>, bool) {
         let usual = quantile(rates(bins).skip(bins.len() / 4).collect(), RATE_SHARE);
-        let (Some(usual), Some(base)) = (usual, self.base()) else { return self.mean_rate(header) };
+        let (Some(usual), Some(base)) = (usual, self.base()) else { return (self.mean_rate(header), false) };
         // A full-sized packet waits for itself, and for a neighbour that came at the same time.
         let packets = self.acknowledged.iter().map(|packet| packet.bytes + header).max().unwrap_or(0);
         let waits = NO_QUEUE / 2 + Span::from_secs_f64(2.0 * f64::from(packets) * 8.0 / (usual * 1e6));
@@ -322,7 +326,13 @@ impl Meter {
         let is_busy = |bin: &Option<Span>| bin.is_some_and(|low| low.saturating_sub(base) > waits);
         let busy = rates(bins).zip(lowest.windows(RATE_BINS)).filter(|(_, lowest)| lowest.iter().all(is_busy));
         let busy: Vec<f64> = busy.map(|(rate, _)| rate).collect();
-        if busy.len() >= ENOUGH { quantile(busy, 0.5) } else { Some(usual) }
+        if busy.len() < ENOUGH {
+            return (Some(usual), false);
+        }
+        // The first of them may be those of slow start.
+        let later: Vec<f64> = busy[busy.len() / 4..].to_vec();
+        let edges = quantile(later.clone(), 0.1).zip(quantile(later, 0.9));
+        (quantile(busy, 0.5), edges.is_some_and(|(low, high)| high > STEADY * low))
     }
 
     /// Of a transfer that was too short for bins: from its first to its last acknowledgment.
@@ -352,48 +362,6 @@ impl Meter {
             changed: findings.windows(2).any(|two| two[0] != two[1]),
             subflows: (0..PATHS).map(subflow).filter(|subflow| subflow.packets > 0).collect(),
         }
-    }
-
-    /// Queuing delay of what was sent on this path next to that time.
-    fn queue_at(&self, path: u8, sent: Time, base: Span) -> Option<Span> {
-        let samples = &self.samples[usize::from(path)];
-        let after = samples.partition_point(|sample| sample.sent < sent);
-        let around = [after.checked_sub(1), Some(after)].into_iter().flatten().filter_map(|place| samples.get(place));
-        let distance = |sample: &&Sample| sample.sent.since(sent).max(sent.since(sample.sent));
-        around.min_by_key(distance).map(|sample| sample.rtt.saturating_sub(base))
-    }
-
-    /// Largest queuing delay before the first loss was noticed.
-    fn deepest(&self, base: Span, load: Load) -> Option<Span> {
-        let until = self.losses.iter().map(|loss| loss.at).min();
-        let samples = self.samples.iter().flatten().filter(|sample| sample.sent >= load.from);
-        let before = samples.filter(|sample| until.is_none_or(|until| sample.sent + sample.rtt <= until));
-        before.map(|sample| sample.rtt.saturating_sub(base)).max()
-    }
-
-    /// An AQM drops or marks while the queue is far from full. What is lost without any queue is the path's.
-    fn aqm(&self, base: Span, load: Load) -> Option<bool> {
-        if self.marks > 0 {
-            return Some(true);
-        }
-        let samples = self.samples.iter().flatten().filter(|sample| sample.sent >= load.from);
-        let largest = samples.map(|sample| sample.rtt.saturating_sub(base)).max()?;
-        let mut last: Option<Loss> = None;
-        let (mut far, mut full, mut without) = (0u32, 0u32, 0u32);
-        for loss in &self.losses {
-            // Losses come in clusters; one of each round trip counts.
-            if last.is_some_and(|last| loss.sent.since(last.sent) < base + largest / 2) {
-                continue;
-            }
-            last = Some(*loss);
-            match self.queue_at(loss.path, loss.sent, base)? {
-                queue if queue < NO_QUEUE => without += 1,
-                queue if ms(queue) < FAR_FROM_FULL * ms(largest) => far += 1,
-                _ => full += 1,
-            }
-        }
-        let all = f64::from(far + full + without);
-        (all > 0.0).then(|| f64::from(far) >= MOST * all && far > 1)
     }
 
     fn curves(&self, from: Time, to: Time, header: u32) -> Curves {
@@ -463,12 +431,24 @@ impl Measured {
         self.late_ms.is_some_and(|late| late > LATE)
     }
 
-    /// Takes back that flows share a queue if a host was too busy to tell.
+    /// Takes back what a host was too busy to tell: that flows share a queue, and the figures that delays and losses show. Rate and base
+    /// RTT stay; they are quantiles that late packets hardly change.
     pub(crate) fn mind_lateness(&mut self) {
-        if self.is_late() && self.fair_queuing == Fairness::Shared {
+        if !self.is_late() {
+            // A buffer of about the delay that the host makes is not the path's.
+            if self.late_ms.zip(self.buffer_ms).is_some_and(|(late, buffer)| late > MOST_LATE * buffer) {
+                (self.buffer_ms, self.buffer_bytes, self.buffer_is_at_least) = (None, None, false);
+            }
+            return;
+        }
+        if self.fair_queuing == Fairness::Shared {
             (self.fair_queuing, self.confidence) = (Fairness::Undecided, None);
             self.evidence.by_ramp = false;
         }
+        (self.working_rtt_ms, self.rpm, self.loss, self.limiter) = (None, None, None, None);
+        (self.buffer_ms, self.buffer_bytes, self.buffer_is_at_least) = (None, None, false);
+        // Marks are the AQM's, whatever the host does.
+        self.aqm = self.aqm.filter(|_| self.ecn == Some(Ecn::Marks));
     }
 
     /// Without what cannot be: shares beyond 0 and 1, figures that are negative or not finite, curves of other lengths.
@@ -548,6 +528,11 @@ mod tests {
 
     /// A link of 10 Mbit/s that is offered 12 for four seconds. It drops what would wait for longer than `limit` says; both as RTTs.
     fn link(limit: impl Fn(Time) -> Span) -> Measured {
+        link_beside(limit, |_| 1)
+    }
+
+    /// The same, where each packet takes so many times as long because of others.
+    fn link_beside(limit: impl Fn(Time) -> Span, times: impl Fn(Time) -> u64) -> Measured {
         let mut events = Vec::new();
         let mut free = Time::ZERO;
         for number in 0..4800u64 {
@@ -560,7 +545,7 @@ mod tests {
                 events.push(Event { at, what: What::Lost { path, number, bytes: 1200 } });
                 continue;
             }
-            free += TIME;
+            free += TIME * times(at);
             let at = free + BASE;
             events.push(Event { at, what: What::Acknowledged { path, number, bytes: 1200 } });
             events.push(Event { at, what: What::EndAcks { path, inflight: 1, app_limited: false, largest: number } });
@@ -655,6 +640,38 @@ mod tests {
         assert_eq!(found(Fairness::Shared, Some(11.0), None), (Fairness::Undecided, None));
         // Lateness is the same for both flows, and makes no difference between them.
         assert_eq!(found(Fairness::Fair, Some(11.0), None), (Fairness::Fair, Some(0.99)));
+    }
+
+    /// Lateness took back the verdict only: on a busy host a buffer of 123 ms was reported where 33 fit, and loss where nothing was dropped.
+    #[test]
+    fn lateness_guards_every_figure_of_delays_and_losses() {
+        let minded = |late: f64| {
+            let mut found = link(|_| Span::ms(100));
+            found.late_ms = Some(late);
+            found.mind_lateness();
+            found
+        };
+        let late = minded(11.0);
+        assert_eq!((late.buffer_ms, late.buffer_bytes, late.loss, late.aqm, late.limiter), Default::default());
+        assert!(late.working_rtt_ms.is_none() && late.rpm.is_none() && late.grade().is_none());
+        assert!(late.rate_mbit.is_some() && late.base_rtt_ms.is_some());
+        let on_time = minded(2.0);
+        assert!(on_time.buffer_ms.is_some() && on_time.loss.is_some() && on_time.aqm == Some(false));
+        let mut small = Measured { buffer_ms: Some(20.0), late_ms: Some(6.0), ..Measured::default() };
+        small.mind_lateness();
+        assert_eq!(small.buffer_ms, None, "6 ms of 20 may be the host's");
+    }
+
+    /// 2.2 of 16 Mbit/s were printed as the link's.
+    #[test]
+    fn a_rate_beside_other_traffic_is_said_to_be_a_share() {
+        assert!(!link(|_| Span::ms(100)).beside_others);
+        // In every second half of a second others take half of the link.
+        let others = |at: Time| if at.as_ns() / 500_000_000 % 2 == 1 { 2 } else { 1 };
+        let shared = link_beside(|_| Span::ms(100), others);
+        assert!(shared.beside_others, "{:?}", shared.rate_mbit);
+        let text = shared.text_of("upload");
+        assert!(text.contains("beside other traffic"), "{text}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
         heading: name.to_owned(),
         title: measured.advice(&name.to_lowercase(), answer.paths),
         source: format!("{}, {:.1} s, one run", answer.server, measured.seconds),
-        about: String::new(),
+        about: if measured.beside_others { BESIDE.to_owned() } else { String::new() },
         heads: columns.iter().map(|(name, which, _)| Head { name: (*name).into(), which: (*which).into() }).collect(),
         names: 1,
         rows: vec![columns.into_iter().map(|(_, _, cell)| cell).collect()],
@@ -41,6 +41,9 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
         listings: Vec::new(),
     }
 }
+
+/// What a rate beside other traffic is.
+const BESIDE: &str = "Measured beside other traffic: the link may carry more, and its base RTT be lower.";
 
 fn charts(curves: &Curves) -> Vec<Chart> {
     let chart = |title: &str, y: &str, lines: Vec<Line>| Chart {
