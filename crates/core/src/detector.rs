@@ -49,7 +49,7 @@ pub enum Control {
     SlowStart(bool),
     /// It answers fair queuing, or would do so if the detector did not only watch.
     Answer,
-    /// A recovery from loss begins.
+    /// A recovery begins, from a loss or a CE mark.
     Recovery,
 }
 
@@ -58,7 +58,7 @@ pub enum Control {
 pub struct Events {
     /// Times that fair queuing was found and answered, or would have been answered if the detector did not only watch.
     pub detections: u32,
-    /// Recoveries from loss. Marks do not count, nor does persistent congestion, because a recovery precedes it.
+    /// Recoveries from losses and CE marks. Persistent congestion does not count, because a recovery precedes it.
     pub recoveries: u32,
 }
 

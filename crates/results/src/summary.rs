@@ -278,14 +278,20 @@ pub struct Verdicts {
     pub found_rtts: Option<u64>,
     /// How often the verdict changed.
     pub changes: u64,
-    /// Accuracy at the connection's events (it found and answered fair queuing, or a recovery from loss began), from the first event
-    /// to the last but one, as a share of that time. The time between two events counts as right if the event at its end is: a
-    /// detection where the queue is fair, a recovery where it is not. Null with fewer than three events.
+    /// Accuracy at the connection's events (it found and answered fair queuing, or a recovery from a loss or a CE mark began), from the
+    /// first event to the last, as a share of that time. The time between two events counts as right if the event at its end is: a
+    /// detection where the queue is fair, a recovery where it is not. Null with fewer than two events.
     #[serde(default)]
     pub event_accuracy: Option<f64>,
     /// Number of such events.
     #[serde(default)]
     pub events: u64,
+    /// Of these, detections of fair queuing.
+    #[serde(default)]
+    pub detections: u64,
+    /// Of these, recoveries.
+    #[serde(default)]
+    pub recoveries: u64,
     /// Time in which the connection made a queue, s: tenths of a second in which four or more of its own packets waited in the queues
     /// of its route, on average. Null where the world cannot see single packets.
     #[serde(default)]

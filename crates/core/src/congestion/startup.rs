@@ -31,7 +31,7 @@ pub struct Startup(Detecting);
 impl StartupParams {
     fn settings(&self) -> Settings {
         let StartupParams { shared, fair, detector } = self.clone();
-        Settings { on: shared, detector, fair: Reaction::Switch, gentle: fair, growth: None }
+        Settings { on: shared, detector, fair: Reaction::Switch, gentle: fair, growth: None, ignores_repeats: false }
     }
 }
 

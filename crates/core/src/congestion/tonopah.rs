@@ -25,6 +25,9 @@ params! {
         /// If the smoothed RTT is shorter than this, the window grows more slowly in congestion avoidance, in proportion; for
         /// window-based controllers. The authors' code: 50 ms.
         pub growth: Option<Span> = None;
+        /// Ignore a loss or mark that follows a recovery before the detector's next interval has begun, against RFC 9002, as the authors'
+        /// code does.
+        pub ignore_repeats: bool = false;
     }
 }
 
@@ -33,8 +36,8 @@ pub struct Tonopah(Detecting);
 
 impl TonopahParams {
     fn settings(&self) -> Settings {
-        let TonopahParams { on, detector, fair, gentle, growth } = self.clone();
-        Settings { on, detector, fair, gentle, growth }
+        let TonopahParams { on, detector, fair, gentle, growth, ignore_repeats: ignores_repeats } = self.clone();
+        Settings { on, detector, fair, gentle, growth, ignores_repeats }
     }
 }
 
@@ -43,6 +46,7 @@ detecting!(Tonopah, TonopahParams);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Bytes;
     use crate::congestion::parts::testing::{MSS, ack, path};
     use crate::congestion::{ControllerConfig, LossKind};
     use crate::registry::Registered;
@@ -72,5 +76,23 @@ mod tests {
         assert_eq!(grown("new_reno", full, Span::ms(50)), 102);
         assert_eq!(grown("new_reno", full, Span::ms(10)), 64);
         assert!(grown("cubic", full, Span::ms(10)) < grown("cubic", None, Span::ms(10)));
+    }
+
+    /// Two CE marks at the same time; the recoveries counted, and the window after them, from 100 packets on.
+    fn marked_twice(ignore_repeats: bool) -> (u32, u64) {
+        let params = TonopahParams { ignore_repeats, ..TonopahParams::default() };
+        let mut c = Tonopah::new(&params, &path(100, true), Time::ZERO, Rng::stream(1, "tonopah"));
+        let bytes = MSS * 100;
+        for _ in 0..2 {
+            let (now, lost, total_lost) = (Time::ZERO, Bytes::ZERO, Bytes::ZERO);
+            c.on_loss(&Loss { now, kind: LossKind::Ecn, lost, total_lost, inflight: bytes, nxt: bytes, first: true });
+        }
+        (c.events().unwrap_or_default().recoveries, c.send_limits().cwnd.0 / MSS.0)
+    }
+
+    #[test]
+    fn a_mark_begins_a_recovery_and_one_that_follows_at_once_is_part_of_it() {
+        assert_eq!(marked_twice(false), (1, 25), "RFC 9002: each one halves");
+        assert_eq!(marked_twice(true), (1, 50), "the authors' code");
     }
 }

@@ -100,15 +100,15 @@ struct SubflowTracks {
 }
 
 /// The connection's time, cut at its events (Bachl 2022, the authors' evaluation): the time between two events counts as right
-/// if the event at its end tells the truth, a detection where the queue is fair, a recovery from loss where it is not. It is
-/// counted from the first event to the last but one.
+/// if the event at its end tells the truth, a detection where the queue is fair, a recovery where it is not. It is counted from the
+/// first event to the last.
 #[derive(Default)]
 struct EventRecord {
+    /// As the connection counts them, from its start.
     seen: Events,
     last: Option<Time>,
-    count: u32,
-    /// Between the last two events, and whether the last one told the truth: left out until another one follows.
-    newest: Option<(Span, bool)>,
+    detections: u32,
+    recoveries: u32,
     right: Span,
     wrong: Span,
 }
@@ -118,22 +118,19 @@ impl EventRecord {
         let detections = events.detections.wrapping_sub(self.seen.detections);
         let recoveries = events.recoveries.wrapping_sub(self.seen.recoveries);
         self.seen = events;
+        self.detections += detections;
+        self.recoveries += recoveries;
         (0..detections).for_each(|_| self.event(is_fair, now));
         (0..recoveries).for_each(|_| self.event(!is_fair, now));
     }
 
     fn event(&mut self, tells_truth: bool, now: Time) {
-        match self.newest {
-            Some((span, true)) => self.right += span,
-            Some((span, false)) => self.wrong += span,
-            None => {}
-        }
-        self.newest = self.last.map(|last| (now.since(last), tells_truth));
+        let span = self.last.map_or(Span::ZERO, |last| now.since(last));
+        *(if tells_truth { &mut self.right } else { &mut self.wrong }) += span;
         self.last = Some(now);
-        self.count += 1;
     }
 
-    /// `None` with fewer than three events.
+    /// `None` with fewer than two events.
     fn accuracy(&self) -> Option<f64> {
         let total = (self.right + self.wrong).as_secs_f64();
         (total > 0.0).then(|| self.right.as_secs_f64() / total)
@@ -311,7 +308,9 @@ impl VerdictRecord {
             found_rtts: self.found_trips.map(u64::from),
             changes: u64::from(self.changes),
             event_accuracy: self.events.accuracy(),
-            events: u64::from(self.events.count),
+            events: u64::from(self.events.detections + self.events.recoveries),
+            detections: u64::from(self.events.detections),
+            recoveries: u64::from(self.events.recoveries),
             queued_s: self.queue.as_ref().map(|queue| queue.queued.as_secs_f64()),
             queued_right: self.queue.as_ref().and_then(OwnQueue::share),
         }
@@ -355,11 +354,11 @@ mod tests {
     #[test]
     fn the_event_at_the_end_of_a_stretch_says_whether_it_was_right() {
         let (fair, shared) = ([(Time::ZERO, true)], [(Time::ZERO, false)]);
-        // 1–4 ends with a detection, 4–10 with a recovery; 10–20 is the newest and left out.
+        // 1–4 ends with a detection, 4–10 and 10–20 with a recovery.
         let script = [(1, 'r'), (4, 'd'), (10, 'r'), (20, 'r')];
-        assert_eq!(accuracy(&script, &fair), (Some(3.0 / 9.0), 4));
-        assert_eq!(accuracy(&script, &shared), (Some(6.0 / 9.0), 4));
-        // It becomes shared at 5 s: the recovery at 10 s tells the truth as well.
+        assert_eq!(accuracy(&script, &fair), (Some(3.0 / 19.0), 4));
+        assert_eq!(accuracy(&script, &shared), (Some(16.0 / 19.0), 4));
+        // It becomes shared at 5 s: the recoveries after it tell the truth as well.
         assert_eq!(accuracy(&script, &[(Time::ZERO, true), (at(5), false)]), (Some(1.0), 4));
     }
 
@@ -404,11 +403,12 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_three_events_give_no_accuracy() {
+    fn two_events_give_an_accuracy_and_the_last_one_counts() {
         let fair = [(Time::ZERO, true)];
         assert_eq!(accuracy(&[], &fair), (None, 0));
-        assert_eq!(accuracy(&[(1, 'd'), (9, 'd')], &fair), (None, 2));
-        assert_eq!(accuracy(&[(1, 'd'), (9, 'd'), (10, 'r')], &fair), (Some(1.0), 3));
+        assert_eq!(accuracy(&[(1, 'd')], &fair), (None, 1));
+        assert_eq!(accuracy(&[(1, 'd'), (9, 'd')], &fair), (Some(1.0), 2));
+        assert_eq!(accuracy(&[(1, 'd'), (9, 'd'), (11, 'r')], &fair), (Some(0.8), 3));
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Settings {
     pub gentle: Nested<ControllerConfig>,
     /// Where the smoothed RTT is shorter, windows grow more slowly in congestion avoidance, in proportion.
     pub growth: Option<Span>,
+    /// In congestion avoidance a loss or mark that the detector takes for part of the last recovery does not reach the controller.
+    pub ignores_repeats: bool,
 }
 
 /// The controller with its detector.
@@ -183,6 +185,7 @@ impl Detecting {
         if let Some(active) = &mut self.active {
             active.on_ack(&Ack { acked, ..*event });
         }
+        self.report_slow_start(event.now);
         self.settle(event.now);
     }
 
@@ -192,6 +195,11 @@ impl Detecting {
         let doubles =
             |plan: &SendLimits| plan.pacing.is_none() && plan.ssthresh.is_none_or(|ssthresh| plan.cwnd < ssthresh);
         self.active.as_ref().is_some_and(|active| doubles(&active.send_limits()))
+    }
+
+    fn report_slow_start(&mut self, now: Time) {
+        let slow_start = self.in_slow_start();
+        self.detector.on_control(Control::SlowStart(slow_start), now);
     }
 
     /// What the acknowledgment counts for in the window's growth, in whole packets; the rest is carried.
@@ -208,12 +216,17 @@ impl Detecting {
 
     /// See [`crate::congestion::CongestionController::on_loss`].
     pub fn on_loss(&mut self, event: &Loss) {
-        if event.kind == LossKind::Loss && self.detector.on_control(Control::Recovery, event.now) {
-            self.events.recoveries = self.events.recoveries.wrapping_add(1);
+        if event.kind != LossKind::Timeout {
+            if self.detector.on_control(Control::Recovery, event.now) {
+                self.events.recoveries = self.events.recoveries.wrapping_add(1);
+            } else if self.settings.ignores_repeats && !self.in_slow_start() {
+                return;
+            }
         }
         if let Some(active) = &mut self.active {
             active.on_loss(event);
         }
+        self.report_slow_start(event.now);
     }
 
     /// See [`crate::congestion::CongestionController::on_spurious`].
@@ -233,8 +246,7 @@ impl Detecting {
     /// See [`crate::congestion::CongestionController::on_timer`].
     pub fn on_timer(&mut self, now: Time) {
         if self.detector.next_timer().is_some_and(|at| at <= now) {
-            let slow_start = self.in_slow_start();
-            self.detector.on_control(Control::SlowStart(slow_start), now);
+            self.report_slow_start(now);
             self.detector.on_timer(now);
         }
         if let Some(active) = &mut self.active

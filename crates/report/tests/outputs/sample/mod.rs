@@ -140,6 +140,8 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             found_rtts: Some(9),
             changes: 3,
             event_accuracy: Some(0.95),
+            detections: 12,
+            recoveries: 1,
             events: 40,
             queued_s: Some(8.5),
             queued_right: Some(0.98),
