@@ -98,7 +98,10 @@ impl FairQueuingDetector for Share {
     fn new(p: &ShareParams, path: &PathHint, now: Time, _rng: Rng) -> Share {
         Share {
             p: p.clone(),
-            alternation: Alternation::new(p.dominant, true, now, p.shortest),
+            alternation: match p.attribution {
+                Attribution::Rate => Alternation::new(p.dominant, true, now, p.shortest).by_whole_acks(),
+                _ => Alternation::new(p.dominant, true, now, p.shortest),
+            },
             arrivals: [[0; 2]; KEPT],
             verdict: Verdict::NONE,
             judged: 0,
@@ -120,21 +123,20 @@ impl FairQueuingDetector for Share {
             if let Some(n) = self.alternation.number_at(shifted) {
                 self.arrivals[n as usize % KEPT][usize::from(event.subflow & 1)] += event.bytes.0;
             }
+            if !self.swaps_by_timer() && event.now >= self.alternation.ends() {
+                self.change_roles(event.now);
+            }
         }
     }
 
     fn on_timer(&mut self, now: Time) {
-        if now < self.alternation.ends() {
-            return;
+        if self.swaps_by_timer() && now >= self.alternation.ends() {
+            self.change_roles(now);
         }
-        let srtt = self.alternation.min_srtt().unwrap_or(self.p.shortest);
-        self.alternation.next(now, srtt.min(self.p.longest).max(self.p.shortest));
-        self.arrivals[(self.alternation.begun() - 1) as usize % KEPT] = [0; 2];
-        self.judge(now);
     }
 
     fn next_timer(&self) -> Option<Time> {
-        Some(self.alternation.ends())
+        self.swaps_by_timer().then(|| self.alternation.ends())
     }
 
     fn on_control(&mut self, event: Control, now: Time) -> bool {
@@ -159,6 +161,19 @@ impl FairQueuingDetector for Share {
 }
 
 impl Share {
+    /// Do the roles change by a timer? By the code behind the tables they change with the first acknowledgment after an interval.
+    fn swaps_by_timer(&self) -> bool {
+        self.p.attribution != Attribution::Rate
+    }
+
+    /// The next interval begins, and a verdict is taken.
+    fn change_roles(&mut self, now: Time) {
+        let srtt = self.alternation.mean_srtt().unwrap_or(self.p.shortest);
+        self.alternation.next(now, srtt.min(self.p.longest).max(self.p.shortest));
+        self.arrivals[(self.alternation.begun() - 1) as usize % KEPT] = [0; 2];
+        self.judge(now);
+    }
+
     /// How long after an interval its acknowledgments come.
     fn behind(&self) -> Span {
         match self.p.attribution {
@@ -205,7 +220,7 @@ impl Share {
     fn ended(&mut self, now: Time) -> Option<u64> {
         if self.p.attribution == Attribution::Rate {
             let begun = self.alternation.begun();
-            let complete = |n: &u64| self.alternation.before(begun - 1 - n).is_some_and(Interval::is_resolved);
+            let complete = |n: &u64| self.alternation.before(begun - 1 - n).is_some_and(Interval::is_passed);
             // A verdict is taken at each change of roles, whether another interval has ended since the last or not.
             let first = if self.p.fresh { self.fresh } else { 0 };
             return (first.max(begun.saturating_sub(KEPT as u64))..begun - 1).take_while(complete).last();
@@ -263,6 +278,8 @@ mod tests {
         now: Time,
         /// Acknowledgments to come: when, sent when, over which subflow.
         coming: Vec<(Time, Time, u8)>,
+        /// The last one of each subflow.
+        last: [Time; 2],
     }
 
     impl Life {
@@ -270,7 +287,7 @@ mod tests {
             let path =
                 PathHint { mss: Bytes(1000), initial_window: Bytes(10_000), rtt: None, paced: true, resume: None };
             let share = Share::new(&ShareParams::default(), &path, Time::ZERO, Rng::stream(1, "share"));
-            Life { share, fair, now: Time::ZERO, coming: Vec::new() }
+            Life { share, fair, now: Time::ZERO, coming: Vec::new(), last: [Time::ZERO; 2] }
         }
 
         fn interval(&mut self) {
@@ -279,7 +296,9 @@ mod tests {
                 for n in 0..packets {
                     let sent = start + Span::us(50_000 * n / packets);
                     let spacing = if self.fair { 2_000 } else { 50_000 / packets };
-                    self.coming.push((start + Span::us(20_000 + spacing * n), sent, subflow));
+                    let last = &mut self.last[usize::from(subflow)];
+                    *last = (*last + Span::us(spacing)).max(sent + Span::ms(20));
+                    self.coming.push((*last, sent, subflow));
                     let (bytes, inflight) = (Bytes(1000), Bytes(1000));
                     let event =
                         Sent { now: sent, bytes, inflight, retransmit: false, idle: None, app_limited: false, subflow };
@@ -288,7 +307,11 @@ mod tests {
             }
             self.now = start + Span::ms(50);
             self.coming.sort();
-            while let Some(&(now, sent, subflow)) = self.coming.first().filter(|(at, ..)| *at < self.now) {
+            // The roles change with the first acknowledgment after the interval.
+            if let Some(next) = self.coming.iter_mut().find(|(at, ..)| *at >= self.now) {
+                next.0 = self.now;
+            }
+            while let Some(&(now, sent, subflow)) = self.coming.first().filter(|(at, ..)| *at <= self.now) {
                 self.coming.remove(0);
                 let outcome = PacketOutcome::Delivered { rtt: Some(Span::ms(20)) };
                 let flight = crate::packet_feedback::Flight::default();
@@ -301,7 +324,6 @@ mod tests {
                     outcome,
                 });
             }
-            self.share.on_timer(self.now);
         }
 
         fn decisions(&mut self, intervals: usize) -> u32 {

@@ -28,6 +28,8 @@ pub struct Interval {
     pub rtt_count: [u64; 2],
     /// When the first and the last acknowledgment of its packets came, per subflow.
     pub acked: [Option<(Time, Time)>; 2],
+    /// Has a packet of a later interval been acknowledged, per subflow?
+    pub passed: [bool; 2],
     /// The sender was limited by its application.
     pub limited: bool,
 }
@@ -51,9 +53,9 @@ impl Interval {
         if lost < beyond_half { lost / beyond_half } else { f64::from(lost > 0.0) }
     }
 
-    /// Has everything sent in it been delivered or lost?
-    pub fn is_resolved(&self) -> bool {
-        (0..2).all(|subflow| self.delivered[subflow] + self.lost[subflow] >= self.sent[subflow])
+    /// Have both subflows' acknowledgments gone beyond it? What was not acknowledged by then was lost, or has been overtaken.
+    pub fn is_passed(&self) -> bool {
+        self.passed == [true; 2]
     }
 }
 
@@ -69,6 +71,10 @@ pub struct Alternation {
     /// The instant of the last sending, and what was sent in it.
     sending: (Time, [u64; 2]),
     srtt: [Option<Span>; 2],
+    /// Whether all packets of an acknowledgment belong to the interval of the latest one among them.
+    whole_acks: bool,
+    /// The last acknowledgment per subflow: when it came, and the latest interval of its packets.
+    latest: [(Time, u64); 2],
 }
 
 impl Alternation {
@@ -76,7 +82,24 @@ impl Alternation {
     pub fn new(share: f64, swaps: bool, now: Time, first: Span) -> Alternation {
         let mut intervals = [Interval::default(); KEPT];
         intervals[0].start = now;
-        Alternation { share, swaps, intervals, begun: 1, ends: now + first, sending: (now, [0; 2]), srtt: [None; 2] }
+        Alternation {
+            share,
+            swaps,
+            intervals,
+            begun: 1,
+            ends: now + first,
+            sending: (now, [0; 2]),
+            srtt: [None; 2],
+            whole_acks: false,
+            latest: [(now, 0); 2],
+        }
+    }
+
+    /// Counts all packets of an acknowledgment for the interval in which the latest one of them was sent. The transport reports that one first.
+    #[must_use]
+    pub const fn by_whole_acks(mut self) -> Alternation {
+        self.whole_acks = true;
+        self
     }
 
     /// The split of the present interval.
@@ -147,7 +170,15 @@ impl Alternation {
             *srtt = Some(srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         }
         // The interval in which it was sent.
-        let Some(number) = self.number_at(event.sent) else { return };
+        let Some(mut number) = self.number_at(event.sent) else { return };
+        if matches!(event.outcome, PacketOutcome::Delivered { .. }) {
+            self.pass(subflow, number);
+            let (at, latest) = self.latest[subflow];
+            if self.whole_acks && at == event.now {
+                number = number.max(latest);
+            }
+            self.latest[subflow] = (event.now, number);
+        }
         let interval = &mut self.intervals[number as usize % KEPT];
         match event.outcome {
             PacketOutcome::Delivered { rtt } => {
@@ -161,6 +192,23 @@ impl Alternation {
             }
             PacketOutcome::Lost => interval.lost[subflow] += event.bytes.0,
         }
+    }
+
+    /// A packet of this interval has been acknowledged: all before it have been passed.
+    fn pass(&mut self, subflow: usize, number: u64) {
+        let oldest = self.begun.saturating_sub(KEPT as u64);
+        for earlier in (oldest..number).rev() {
+            let interval = &mut self.intervals[earlier as usize % KEPT];
+            if core::mem::replace(&mut interval.passed[subflow], true) {
+                break;
+            }
+        }
+    }
+
+    /// The mean of the subflows' smoothed RTTs.
+    pub fn mean_srtt(&self) -> Option<Span> {
+        let known = || self.srtt.into_iter().flatten();
+        (known().count() > 0).then(|| known().fold(Span::ZERO, |sum, srtt| sum + srtt) / known().count() as u64)
     }
 
     /// A subflow's smoothed RTT.
@@ -234,11 +282,38 @@ mod tests {
             outcome,
         };
         a.on_packet_feedback(&fate(50, 110, 0, PacketOutcome::Delivered { rtt: None }));
-        assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(false); 2]);
+        assert_eq!(a.before(1).map(|n| n.passed), Some([false; 2]), "of the second interval nothing later has come");
         a.on_packet_feedback(&fate(50, 115, 1, PacketOutcome::Lost));
         a.on_packet_feedback(&fate(49, 120, 0, PacketOutcome::Delivered { rtt: None }));
-        assert_eq!([2, 1].map(|n| a.before(n).map(Interval::is_resolved)), [Some(true); 2]);
+        assert_eq!(a.before(2).map(|n| n.passed), Some([true, false]), "a loss passes nothing");
+        assert_eq!(a.before(2).map(Interval::is_passed), Some(false));
         assert_eq!(a.before(2).map(|i| (i.heard(0), i.heard(1))), Some((Span::ZERO, Span::ZERO)));
+    }
+
+    #[test]
+    fn an_acknowledgment_of_several_packets_counts_for_the_latest_ones_interval() {
+        let acked = |whole: bool| {
+            let mut a = Alternation::new(0.6, true, at(0), Span::ms(50));
+            a = if whole { a.by_whole_acks() } else { a };
+            a.next(at(50), Span::ms(50));
+            a.next(at(100), Span::ms(50));
+            // Of the first subflow one acknowledgment for packets of both intervals, the latest first, and one of the second subflow.
+            for (sent, subflow) in [(51, 0), (49, 0), (48, 1)] {
+                let (now, outcome) = (at(120), PacketOutcome::Delivered { rtt: None });
+                let flight = Flight::default();
+                a.on_packet_feedback(&PacketFeedback {
+                    now,
+                    sent: at(sent),
+                    bytes: Bytes(100),
+                    subflow,
+                    flight,
+                    outcome,
+                });
+            }
+            [2, 1].map(|n| a.before(n).map(|interval| (interval.delivered, interval.passed)))
+        };
+        assert_eq!(acked(false), [Some(([100, 100], [true, false])), Some(([100, 0], [false; 2]))]);
+        assert_eq!(acked(true), [Some(([0, 100], [true, false])), Some(([200, 0], [false; 2]))]);
     }
 
     #[test]
