@@ -2,6 +2,7 @@
 use crate::model::Family;
 use narrows_core::params;
 use narrows_core::params::Packets;
+use narrows_core::sender::pacer::SubflowPacing;
 use narrows_core::{Bytes, Span};
 
 params! {
@@ -60,6 +61,9 @@ params! {
         pub ecn: bool = false;
         /// Packets per acknowledgment (RFC 9000 §13.2.2).
         pub ack_every: Packets = Packets(2), from Packets(1), to Packets(64);
+        /// Probability that an arriving packet triggers an acknowledgment that is due by `ack_every`. Otherwise the next one may, and
+        /// `max_ack_delay` bounds the wait (picoquic in 2022 drew a path for it, and only one of two carried acknowledgments).
+        pub ack_chance: f64 = 1.0, from 0.01, to 1.0;
         /// Maximum delay of an acknowledgment (RFC 9000 §18.2).
         pub max_ack_delay: Span = Span::ms(25), from Span::ZERO, to Span::ms(500);
         /// Granularity of the timer that lets paced packets go: all that are due leave together at its next multiple. Zero is exact.
@@ -67,6 +71,15 @@ params! {
         /// How long a subflow sends before the other one catches up, as time at the pacing rate, at most 40 packets. With zero they take turns
         /// packet by packet.
         pub turn: Span = Span::ZERO, from Span::ZERO, to Span::ms(100);
+        /// The last packet in flight may go beyond the window by a part of its length, as in picoquic. Windows in whole packets then have room
+        /// for one more.
+        pub overshoot: bool = false;
+        /// How two subflows share the pacing.
+        pub subflow_pacing: SubflowPacing = SubflowPacing::Common;
+        /// Packets that a subflow's bucket holds at most, with `subflow_pacing = "own"`.
+        pub subflow_burst: Packets = Packets(2), from Packets(1), to Packets(64);
+        /// Packet number spaces of two subflows.
+        pub packet_numbers: PacketNumbers = PacketNumbers::PerSubflow;
     }
 }
 
@@ -79,6 +92,17 @@ params! {
         pub ports: Ports = Ports::One;
         /// ECN codepoint; the source does not respond to marks.
         pub ecn: UdpEcn = UdpEcn::Off;
+    }
+}
+
+narrows_core::choice! {
+    /// Packet number spaces of a connection with two subflows.
+    pub enum PacketNumbers {
+        /// One for each, with acknowledgments of its own.
+        PerSubflow = "per_subflow",
+        /// One for both, acknowledged together (`simple_multipath` in draft-huitema-quic-mpath-option, as picoquic had it in 2022). A packet
+        /// that was overtaken by a later one does not count towards `ack_every`, and neither it nor a CE mark is acknowledged at once.
+        Common = "common",
     }
 }
 

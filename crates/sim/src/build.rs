@@ -170,7 +170,7 @@ impl Member<'_> {
             }
             narrows_scenario::Transport::Quic(params) => Transport::Quic(Box::new(Quic {
                 sender: quic::Sender::new(params, self.rng("pacing")),
-                receiver: quic::Receiver::new(params),
+                receiver: quic::Receiver::new(params, self.rng("acknowledgments")),
                 connection: self.connection(params.ecn),
                 second: self.place(1, pipes),
                 verdicts,

@@ -6,7 +6,8 @@
 //! [`SplitPacer`] divides the controller's rate over two subflows as its [`Split`] says. With one clock for both, the subflow
 //! that is behind its share sends next, so that the division is exact whether the rate or the window limits the sender.
 //! With a clock each, every subflow keeps its own rate. What holds up one clock holds up the other one as well, so that the packets of both
-//! are mixed as they would have been in time.
+//! are mixed as they would have been in time. With a bucket each ([`SubflowPacing::Own`]) the division is only as exact as pacing limits
+//! the sender.
 use crate::congestion::Split;
 use crate::{Bytes, Rate, Rng, Span, Time};
 
@@ -55,6 +56,67 @@ impl Pacer {
     }
 }
 
+choice! {
+    /// How a connection's two subflows share its pacing.
+    pub enum SubflowPacing {
+        /// One clock: the subflow that is behind its share sends next, so that the division is exact.
+        Common = "common",
+        /// A leaky bucket for each, filled at its share of the window over the RTT. The next packet's subflow is drawn among those whose
+        /// bucket holds a packet, so that the division is even where the window alone limits the sender (picoquic in 2022, with Tonopah).
+        Own = "own",
+    }
+}
+
+/// A subflow's leaky bucket. Its level is a time: it fills by a second per second, and a packet takes the time that it lasts at the
+/// subflow's rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// When the bucket was empty, or would have been: its level is the time since.
+    empty: Time,
+    /// The time that a packet takes; `None`: the subflow has no share.
+    packet: Option<Span>,
+}
+
+impl Bucket {
+    /// When it holds a packet.
+    fn gate(&self) -> Option<Time> {
+        self.packet.map(|packet| self.empty + packet)
+    }
+
+    /// A packet takes its time, from a bucket that holds this number of packets at most.
+    fn take(&mut self, most: u64, now: Time) {
+        let packet = self.packet.unwrap_or(Span::ZERO);
+        self.empty = self.empty.max(now - packet * most) + packet;
+    }
+}
+
+/// The buckets of [`SubflowPacing::Own`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Buckets {
+    each: [Bucket; SUBFLOWS],
+    /// Packets that each holds at most.
+    most: u64,
+    /// The subflow that sends next if both may.
+    drawn: bool,
+    now: Time,
+}
+
+impl Buckets {
+    /// The subflow that sends next, and when it may; `None` if neither has a share.
+    fn next(&self) -> Option<(u8, Time)> {
+        let gates = self.each.map(|bucket| bucket.gate());
+        let is_ready = |gate: Time| gate <= self.now;
+        let second = match gates {
+            [None, None] => return None,
+            [first, None] => return first.map(|gate| (0, gate)),
+            [None, second] => return second.map(|gate| (1, gate)),
+            [Some(first), Some(second)] if is_ready(first) && is_ready(second) => self.drawn,
+            [first, second] => second < first,
+        };
+        gates[usize::from(second)].map(|gate| (u8::from(second), gate))
+    }
+}
+
 /// The pacing gates of a connection of one or two subflows.
 pub struct SplitPacer {
     split: Option<Split>,
@@ -66,6 +128,8 @@ pub struct SplitPacer {
     grain: Grain,
     /// The subflow whose turn it is, where turns are longer than a packet.
     turn: u8,
+    /// With [`SubflowPacing::Own`].
+    buckets: Option<Buckets>,
 }
 
 /// How coarsely a sender's packets leave. A real sender's timers have a granularity, and packets leave in batches.
@@ -98,12 +162,31 @@ impl SplitPacer {
             rng,
             grain: Grain::default(),
             turn: 0,
+            buckets: None,
         }
     }
 
     /// Sends as coarsely as this.
     pub const fn coarsen(&mut self, grain: Grain) {
         self.grain = grain;
+    }
+
+    /// Every subflow has a bucket of its own, or both have one clock.
+    pub fn set_pacing(&mut self, pacing: SubflowPacing, burst: u64) {
+        self.buckets = (pacing == SubflowPacing::Own).then(|| Buckets { most: burst, ..Buckets::default() });
+    }
+
+    /// Does every subflow have a bucket of its own?
+    pub const fn has_buckets(&self) -> bool {
+        self.buckets.is_some()
+    }
+
+    /// The time that a packet of each subflow takes from its bucket from now on; `None` for a subflow without a share.
+    pub fn fill(&mut self, packets: [Option<Span>; SUBFLOWS], now: Time) {
+        if let Some(buckets) = &mut self.buckets {
+            buckets.now = now;
+            buckets.each.iter_mut().zip(packets).for_each(|(bucket, packet)| bucket.packet = packet);
+        }
     }
 
     /// The controller's split; `None` for a connection of one subflow.
@@ -124,6 +207,9 @@ impl SplitPacer {
     /// The subflow that sends next, and when it may.
     pub fn next(&self) -> (u8, Time) {
         let Some(split) = self.split else { return (0, self.gates[0]) };
+        if let Some(next) = self.buckets.as_ref().filter(|_| !split.independent).and_then(Buckets::next) {
+            return next;
+        }
         let second = if split.independent {
             // When both are due the second comes first, because it has the higher rate.
             self.gates[1] <= self.gates[0]
@@ -147,6 +233,10 @@ impl SplitPacer {
     /// A packet left on a subflow. `rate` is the rate of both together; `None` if unpaced.
     pub fn on_sent(&mut self, subflow: u8, len: u32, rate: Option<Rate>, now: Time) {
         let index = usize::from(subflow);
+        if let Some(buckets) = &mut self.buckets {
+            buckets.each[index].take(buckets.most, now);
+            (buckets.now, buckets.drawn) = (now, self.rng.unit() < 0.5);
+        }
         let (mut share, mut jitter, mut gate) = (1.0, 0.0, 0);
         if let Some(split) = self.split {
             self.served[index] += f64::from(len) / split.shares[index].max(1e-6);
@@ -238,6 +328,49 @@ mod tests {
         // A subflow that is ahead by 4 ms of both subflows' data has sent 2 ms of them; the other catches up and goes ahead.
         assert!(turns[1..turns.len() - 1].iter().all(|&turn| turn == 4), "{turns:?}");
         assert_eq!(subflows.iter().filter(|&&subflow| subflow == 1).count(), 200);
+    }
+
+    /// Subflows of 1000 packets with buckets, that pacing would let go at one per millisecond; the window lets one go every `window` µs.
+    fn drawn(window: u64, seed: u64) -> Vec<u8> {
+        let mut pacer = SplitPacer::new(Rng::stream(seed, "test"));
+        pacer.set_pacing(SubflowPacing::Own, 2);
+        pacer.divide(Some(Split { shares: [0.6, 0.4], jitter: 0.0, independent: false }), Time::ZERO);
+        let packets = [Some(Span::us(1667)), Some(Span::us(2500))];
+        let mut last = Time::ZERO;
+        let mut all = Vec::new();
+        while all.len() < 1000 {
+            let now = last + Span::us(window);
+            pacer.fill(packets, now);
+            let (_, gate) = pacer.next();
+            let now = gate.max(now);
+            pacer.fill(packets, now);
+            let (subflow, gate) = pacer.next();
+            assert!(gate <= now, "it may go now");
+            pacer.on_sent(subflow, 1000, None, now);
+            last = now;
+            all.push(subflow);
+        }
+        all
+    }
+
+    #[test]
+    fn subflows_with_buckets_keep_their_shares_only_as_far_as_pacing_limits_them() {
+        let share = |window| drawn(window, 1).iter().filter(|&&subflow| subflow == 0).count() as f64 / 1000.0;
+        assert!((0.595..0.605).contains(&share(0)), "pacing limits: {}", share(0));
+        // A window that lets go nine tenths of it: part of the packets find both buckets ready.
+        assert!((0.56..0.59).contains(&share(1111)), "the window limits, too: {}", share(1111));
+        // Both buckets are always full: each packet is drawn.
+        assert!((0.46..0.54).contains(&share(4000)), "only the window limits: {}", share(4000));
+        assert_ne!(drawn(4000, 1), drawn(4000, 2), "another seed draws other subflows");
+    }
+
+    #[test]
+    fn a_subflow_without_a_share_has_no_bucket() {
+        let mut pacer = SplitPacer::new(Rng::stream(1, "test"));
+        pacer.set_pacing(SubflowPacing::Own, 2);
+        pacer.divide(Some(Split { shares: [0.0, 1.0], jitter: 0.0, independent: false }), Time::ZERO);
+        pacer.fill([None, Some(Span::ms(1))], Time::ZERO);
+        assert_eq!(pacer.next(), (1, Time::ZERO + Span::ms(1)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! timers and the data itself are the transport's. The simulator's QUIC and real connections use the same code, so that a controller
 //! or detector sees the same events in both.
 use super::delivery::{Delivery, Newest, Stamp};
-use super::pacer::{Grain, SplitPacer};
+use super::pacer::{Grain, SplitPacer, SubflowPacing};
 use super::rtt::Rtt;
 use crate::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, Marks, PacketFeedback, PacketOutcome, PathHint, Phase,
@@ -18,6 +18,8 @@ pub const SUBFLOWS: usize = 2;
 /// RFC 9002 §7.7: pacing rate as a percentage of window over RTT, if the controller sets no rate.
 const PACING_PERCENT: u64 = 125;
 const DOUBLING_PERCENT: u64 = 200;
+/// Of subflows with buckets of their own, in congestion avoidance and in slow start (picoquic).
+const OWN_PERCENT: [u64; 2] = [100, 125];
 
 /// What a transport keeps of a packet in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +74,7 @@ pub struct Packetwise {
     last_loss: Option<Time>,
     first_rtt: Option<Time>,
     app_limited: bool,
+    overshoots: bool,
 }
 
 impl Packetwise {
@@ -103,6 +106,7 @@ impl Packetwise {
             last_loss: None,
             first_rtt: path.rtt.map(|_| now),
             app_limited: false,
+            overshoots: false,
         }
     }
 
@@ -110,6 +114,21 @@ impl Packetwise {
     #[must_use]
     pub const fn coarsened(mut self, grain: Grain) -> Packetwise {
         self.pacer.coarsen(grain);
+        self
+    }
+
+    /// The last packet in flight may go beyond the window by a part of its length.
+    #[must_use]
+    pub const fn overshooting(mut self, overshoots: bool) -> Packetwise {
+        self.overshoots = overshoots;
+        self
+    }
+
+    /// Paces the subflows so. With a bucket each, that holds at most this number of packets.
+    #[must_use]
+    pub fn with_subflow_pacing(mut self, pacing: SubflowPacing, burst: u64, now: Time) -> Packetwise {
+        self.pacer.set_pacing(pacing, burst);
+        self.take_split(now);
         self
     }
 
@@ -150,7 +169,8 @@ impl Packetwise {
 
     /// May another full-sized packet be sent under this window?
     pub const fn has_window(&self, limits: &SendLimits) -> bool {
-        self.inflight == 0 || self.inflight + self.mss <= limits.cwnd.0
+        let beyond = if self.overshoots { self.mss } else { 0 };
+        self.inflight == 0 || self.inflight + self.mss <= limits.cwnd.0 + beyond
     }
 
     /// The rate to pace at: the controller's, or else one that is a little above window over RTT (§7.7); `None` before there is an RTT.
@@ -200,8 +220,27 @@ impl Packetwise {
 
     fn take_split(&mut self, now: Time) {
         if self.splits {
-            self.pacer.divide(Some(self.controller.split()), now);
+            let split = self.controller.split();
+            self.pacer.divide(Some(split), now);
+            if self.pacer.has_buckets() {
+                let limits = self.controller.send_limits();
+                self.pacer.fill([0, 1].map(|subflow| self.packet_time(subflow, &split, &limits)), now);
+            }
         }
+    }
+
+    /// How long a full packet of a subflow lasts at its share of the controller's rate, or of the window over the mean RTT of both. picoquic
+    /// takes most of what RTTs vary for the return path's, which both have in common. `None` without a share.
+    fn packet_time(&self, subflow: usize, split: &Split, limits: &SendLimits) -> Option<Span> {
+        let share = split.shares[subflow];
+        let part = |amount: u64| (amount as f64 * share) as u64;
+        let rate = limits.pacing.map(|rate| Rate::bit(part(rate.as_bps()))).or_else(|| {
+            let percent = OWN_PERCENT[usize::from(limits.ssthresh.is_none())];
+            let [first, second] = [0, 1].map(|n: usize| self.rtts[n].smoothed());
+            let rtt = first.zip(second).map(|(first, second)| (first + second) / 2)?;
+            Rate::over(Bytes(part(limits.cwnd.0) * percent / 100), rtt.max(Span::us(1)))
+        });
+        (share > 0.0).then(|| rate.and_then(|rate| rate.tx_time(Bytes(self.mss))).unwrap_or(Span::ZERO))
     }
 
     /// An acknowledgment for a subflow has come, or its loss timer has expired. [`Self::finish`] follows.

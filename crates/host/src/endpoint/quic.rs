@@ -73,6 +73,15 @@ impl QuicSpec {
                     .into(),
             );
         }
+        let modelled = |params: &QuicParams| {
+            let QuicParams { ack_chance, overshoot, subflow_pacing, subflow_burst, packet_numbers, .. } = *params;
+            (ack_chance, overshoot, subflow_pacing, subflow_burst, packet_numbers)
+        };
+        if modelled(params) != modelled(&default) {
+            return Err("real connections pace and acknowledge in their own way; leave out ack_chance, overshoot, \
+                        subflow_pacing, subflow_burst and packet_numbers"
+                .into());
+        }
         let packet = params.packet.0 as u32;
         if packet < LEAST {
             return Err(format!("quic has no packets under {LEAST} B (RFC 9000 §14)"));

@@ -3,7 +3,7 @@ use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
 use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits};
 use narrows_core::detector::{Events, Verdict};
-use narrows_core::sender::pacer::Grain;
+use narrows_core::sender::pacer::{Grain, SubflowPacing};
 use narrows_core::sender::packetwise::{News, Packetwise};
 use narrows_core::{Bytes, Rng, Span, Time};
 use narrows_scenario::transport::QuicParams;
@@ -36,6 +36,9 @@ pub(crate) struct Sender {
     initial_window: u32,
     max_ack_delay: Span,
     grain: Grain,
+    subflow_pacing: SubflowPacing,
+    subflow_burst: u32,
+    overshoot: bool,
     /// Modulo 2³²; the receiver restores the full number.
     next_chunk: u32,
     /// Chunks to retransmit.
@@ -62,6 +65,9 @@ impl Sender {
             initial_window: params.initial_window.0,
             max_ack_delay: params.max_ack_delay,
             grain: Grain { timer_slack: params.timer_slack, turn: params.turn },
+            subflow_pacing: params.subflow_pacing,
+            subflow_burst: params.subflow_burst.0,
+            overshoot: params.overshoot,
             next_chunk: 0,
             lost_chunks: VecDeque::new(),
             unsent: Some(0),
@@ -79,7 +85,8 @@ impl Sender {
         let initial_window = Bytes(u64::from(self.initial_window) * mss);
         let path = PathHint { mss: Bytes(mss), initial_window, rtt, paced: true, resume: None };
         let control = Packetwise::new(config, &path, now, self.pacing.clone(), rng);
-        self.control = Some(control.coarsened(self.grain));
+        let control = control.coarsened(self.grain).overshooting(self.overshoot);
+        self.control = Some(control.with_subflow_pacing(self.subflow_pacing, self.subflow_burst.into(), now));
     }
 
     /// The application hands over data; `None`: unlimited.

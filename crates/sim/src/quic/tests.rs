@@ -2,7 +2,7 @@ use super::*;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
-use narrows_scenario::transport::QuicParams;
+use narrows_scenario::transport::{PacketNumbers, QuicParams};
 
 const RTT: Span = Span::ms(100);
 
@@ -114,7 +114,7 @@ fn persistent_congestion_begins_again_with_two_packets() {
 
 #[test]
 fn a_receiver_answers_every_second_packet_and_gaps_at_once() {
-    let mut receiver = Receiver::new(&QuicParams::default());
+    let mut receiver = Receiver::new(&QuicParams::default(), Rng::stream(1, "acknowledgments"));
     let arrive = |receiver: &mut Receiver, number: u64, now| {
         receiver.on_packet(Incoming { subflow: 0, number, chunk: number as u32, marked: false }, now).acknowledge
     };
@@ -131,10 +131,69 @@ fn a_receiver_answers_every_second_packet_and_gaps_at_once() {
 
 #[test]
 fn a_chunk_counts_once_on_whichever_subflow() {
-    let mut receiver = Receiver::new(&QuicParams::default());
+    let mut receiver = Receiver::new(&QuicParams::default(), Rng::stream(1, "acknowledgments"));
     let mut arrive = |subflow, number, chunk| {
         receiver.on_packet(Incoming { subflow, number, chunk, marked: false }, at(0)).chunk.is_some()
     };
     let came = [arrive(0, 0, 0), arrive(1, 0, 2), arrive(0, 1, 1), arrive(1, 1, 1), arrive(1, 2, 2), arrive(0, 2, 3)];
     assert_eq!(came, [true, true, true, false, false, true]);
+}
+
+/// A receiver with these parameters, which packets of 1 Mbit/s reach: (subflow, number, chunk), one per millisecond.
+fn acknowledged(params: &QuicParams, packets: &[(u8, u64, u32)]) -> Vec<bool> {
+    let mut receiver = Receiver::new(params, Rng::stream(1, "acknowledgments"));
+    let mut all = Vec::new();
+    for (n, &(subflow, number, chunk)) in (0..).zip(packets) {
+        let acknowledge = receiver.on_packet(Incoming { subflow, number, chunk, marked: false }, at(n)).acknowledge;
+        if acknowledge {
+            let _ = receiver.acknowledge(subflow, at(n));
+            let other = receiver.overdue(at(n));
+            other.into_iter().for_each(|other| drop(receiver.acknowledge(other, at(n))));
+        }
+        all.push(acknowledge);
+    }
+    all
+}
+
+#[test]
+fn with_common_packet_numbers_overtaken_packets_do_not_count() {
+    let common = QuicParams { packet_numbers: PacketNumbers::Common, ..QuicParams::default() };
+    // In the order of sending each second one is acknowledged, whichever subflow it comes over.
+    let in_order = [(0, 0, 0), (1, 0, 1), (0, 1, 2), (0, 2, 3)];
+    assert_eq!(acknowledged(&common, &in_order), [false, true, false, true]);
+    // The second subflow's packets overtake those of the first: only they count.
+    let overtaken = [(1, 0, 1), (0, 0, 0), (1, 1, 3), (0, 1, 2), (1, 2, 5), (1, 3, 6)];
+    assert_eq!(acknowledged(&common, &overtaken), [false, false, true, false, false, true]);
+    assert_eq!(acknowledged(&QuicParams::default(), &overtaken), [false, false, true, true, false, true]);
+}
+
+#[test]
+fn with_common_packet_numbers_both_subflows_are_acknowledged_with_the_delay_of_the_latest_packet() {
+    let common = QuicParams { packet_numbers: PacketNumbers::Common, ..QuicParams::default() };
+    let mut receiver = Receiver::new(&common, Rng::stream(1, "acknowledgments"));
+    let packet = |subflow, number, chunk| Incoming { subflow, number, chunk, marked: false };
+    assert!(!receiver.on_packet(packet(0, 0, 0), at(0)).acknowledge);
+    assert!(receiver.on_packet(packet(1, 0, 1), at(3)).acknowledge);
+    assert_eq!(receiver.acknowledge(1, at(3)).delay_us, 0);
+    assert_eq!(receiver.overdue(at(3)), Some(0), "the other one is due with it");
+    assert_eq!(receiver.acknowledge(0, at(3)).delay_us, 0, "not the 3 ms of its own packet");
+    assert_eq!(receiver.overdue(at(100)), None);
+}
+
+#[test]
+fn a_due_acknowledgment_is_sent_by_chance_and_differs_by_seed() {
+    let by_chance = |seed| {
+        let (ack_every, ack_chance) = (narrows_core::params::Packets(1), 0.5);
+        let params = QuicParams { ack_every, ack_chance, ..QuicParams::default() };
+        let mut receiver = Receiver::new(&params, Rng::stream(seed, "acknowledgments"));
+        let mut acknowledge = |n: u32| {
+            let packet = Incoming { subflow: 0, number: n.into(), chunk: n, marked: false };
+            let due = receiver.on_packet(packet, at(n.into())).acknowledge;
+            due.then(|| receiver.acknowledge(0, at(n.into()))).is_some()
+        };
+        (0..1000).map(&mut acknowledge).collect::<Vec<_>>()
+    };
+    let sent = by_chance(1).iter().filter(|&&sent| sent).count();
+    assert!((450..550).contains(&sent), "{sent} of 1000");
+    assert_ne!(by_chance(1), by_chance(2));
 }
