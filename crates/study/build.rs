@@ -10,8 +10,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for paper in entries(&experiments)?.iter().filter(|path| path.is_dir()) {
         println!("cargo::rerun-if-changed={}", paper.display());
-        let is_ours =
-            |path: &&PathBuf| path.extension().is_some_and(|ext| ext == "toml") || path.ends_with("recorded.csv");
+        let is_ours = |path: &&PathBuf| {
+            path.extension().is_some_and(|ext| ext == "toml")
+                || path.ends_with("recorded.csv")
+                || path.ends_with("authors.csv")
+        };
         for study in entries(paper)?.iter().filter(is_ours) {
             let file = study.canonicalize()?;
             let name =

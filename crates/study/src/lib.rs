@@ -50,6 +50,9 @@ const GAPS: &str = "gaps.toml";
 /// The file with measured figures that take the place of published ones.
 pub const RECORDED: &str = "recorded.csv";
 
+/// The file with figures of the authors' own program, which are shown beside the measured ones.
+pub const AUTHORS: &str = "authors.csv";
+
 /// Every paper that has studies, by name.
 pub fn papers() -> Vec<&'static str> {
     let mut names: Vec<&str> = EMBEDDED.iter().map(|(paper, ..)| *paper).collect();
@@ -59,13 +62,18 @@ pub fn papers() -> Vec<&'static str> {
 
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
-    let is_study =
-        |file: &str| ![RULE, GAPS, RECORDED].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file());
+    let is_study = |file: &str| {
+        ![RULE, GAPS, RECORDED, AUTHORS].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file())
+    };
     let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && is_study(file));
     let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
-    if let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RECORDED) {
-        recorded::add(text, &format!("experiments/{paper}/{file}"), &mut studies)?;
+    for kind in [recorded::Kind::Published, recorded::Kind::Authors] {
+        if let Some((paper, file, text)) =
+            EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == kind.file())
+        {
+            recorded::add(text, kind, &format!("experiments/{paper}/{file}"), &mut studies)?;
+        }
     }
     Ok(studies)
 }

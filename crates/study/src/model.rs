@@ -1,6 +1,7 @@
 //! The study file's keys and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
+use crate::spread::Spread;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -64,6 +65,9 @@ pub struct Study {
     pub metrics: Vec<Metric>,
     #[serde(default)]
     pub(crate) published: Vec<Published>,
+    /// Figures of the authors' own program.
+    #[serde(skip)]
+    pub(crate) authors: Vec<Authors>,
     #[serde(default, rename = "claim")]
     pub(crate) claims: Vec<Claim>,
     #[serde(default, rename = "hold")]
@@ -252,6 +256,14 @@ pub(crate) struct Published {
     pub(crate) values: BTreeMap<String, Value>,
 }
 
+/// A figure of a cell from the authors' own program.
+#[derive(Clone, Debug)]
+pub(crate) struct Authors {
+    pub(crate) at: BTreeMap<String, Value>,
+    pub(crate) metric: String,
+    pub(crate) runs: Spread,
+}
+
 /// An aim of the study.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -341,6 +353,7 @@ impl Default for Study {
             file: None,
             metrics: Vec::new(),
             published: Vec::new(),
+            authors: Vec::new(),
             claims: Vec::new(),
             holds: Vec::new(),
             remarks: Vec::new(),

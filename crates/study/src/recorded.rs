@@ -1,15 +1,36 @@
-//! Figures that were measured elsewhere, on a Linux kernel, and take the place of published ones: one line per figure of a cell.
+//! Figures that were measured elsewhere: on a Linux kernel, in place of published ones, or with the authors' own program, beside them. One line per
+//! figure of a cell; lines that begin with `#` are comments.
 //!
 //! `figure,cell,metric,value`, where a cell is named by the labels of its axes' values, joined by ` / `. The value is that of one run, or those of
 //! several, separated by spaces. Their mean is what the simulator is compared with, and their spread is shown beside it.
-use crate::model::{Published, Study, StudyError};
+use crate::model::{Authors, Published, Study, StudyError};
 use crate::report::Report;
+use crate::rows::Row;
 use crate::spread::Spread;
 use toml::Value;
 
 const HEADING: [&str; 4] = ["figure", "cell", "metric", "value"];
 /// Between the labels of a cell.
 const JOINT: &str = " / ";
+
+/// What the figures of a file are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// They take the place of published ones.
+    Published,
+    /// They come from the authors' own program.
+    Authors,
+}
+
+impl Kind {
+    /// The name of the file with such figures.
+    pub(crate) const fn file(self) -> &'static str {
+        match self {
+            Kind::Published => crate::RECORDED,
+            Kind::Authors => crate::AUTHORS,
+        }
+    }
+}
 
 /// A line: a figure of a cell, as measured in each run.
 struct Line {
@@ -30,7 +51,8 @@ impl RecordedRuns {
     /// Names the line that is wrong.
     pub fn parse(text: &str, name: &str) -> Result<RecordedRuns, StudyError> {
         let fault = |n: u64, message: String| fault(name, n, message);
-        let lines = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let mut reader = csv::ReaderBuilder::new();
+        let lines = reader.has_headers(false).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes());
         let mut lines = lines.into_records().map(|line| line.map_err(|error| fault(1, error.to_string())));
         if lines.next().transpose()?.is_none_or(|heading| heading != HEADING[..]) {
             return Err(fault(1, format!("the heading is `{}`", HEADING.join(","))));
@@ -117,19 +139,25 @@ pub fn recorded_runs<'a>(measured: impl Iterator<Item = (&'a Study, &'a [Vec<f64
     })
 }
 
-/// Adds the figures of a file to the studies, as published ones. `name` is the file's name in errors.
-pub(crate) fn add(text: &str, name: &str, studies: &mut [Study]) -> Result<(), StudyError> {
+/// Adds the figures of a file to the studies. `name` is the file's name in errors.
+pub(crate) fn add(text: &str, kind: Kind, name: &str, studies: &mut [Study]) -> Result<(), StudyError> {
     for Line { number, figure, cell, metric, runs } in RecordedRuns::parse(text, name)?.0 {
         let fault = |message: String| fault(name, number, message);
         let study = studies.iter_mut().find(|study| study.figure == figure);
         let study = study.ok_or_else(|| fault(format!("there is no figure {figure:?}")))?;
-        study.add_published(&cell, &metric, &runs).map_err(fault)?;
+        study.add_recorded(kind, &cell, &metric, &runs).map_err(fault)?;
     }
     Ok(())
 }
 
 impl Study {
-    fn add_published(&mut self, cell: &str, metric: &str, runs: &[f64]) -> Result<(), String> {
+    /// The runs of the authors' program for a row's figure.
+    pub(crate) fn authors_of(&self, row: &Row, metric: &str) -> Option<Spread> {
+        let is_it = |known: &&Authors| known.metric == metric && self.is_row_at(row, &known.at);
+        self.authors.iter().find(is_it).map(|known| known.runs)
+    }
+
+    fn add_recorded(&mut self, kind: Kind, cell: &str, metric: &str, runs: &[f64]) -> Result<(), String> {
         let labels: Vec<&str> = cell.split(JOINT).collect();
         let axes: Vec<String> = self.row_axes().map(|axis| axis.name.clone()).collect();
         if labels.len() != axes.len() {
@@ -139,6 +167,11 @@ impl Study {
         let at = axes.into_iter().zip(labels).collect();
         self.check_place(&at)?;
         let decimals = self.metrics[self.metric_index(metric)?].decimals;
+        if kind == Kind::Authors {
+            let metric = metric.to_owned();
+            self.authors.extend(Spread::of(runs).map(|runs| Authors { at, metric, runs }));
+            return Ok(());
+        }
         let value = match (runs, Spread::of(runs)) {
             (_, None) => return Ok(()),
             (&[only], _) => Value::Float(only),
@@ -202,7 +235,7 @@ summary = "hop.link.loss_rate"
              f,fifo / 10ms,use,0.00\nf,fifo / 20ms,use,1.00\nf,\"fq, new / 10ms\",use,2.00\nf,\"fq, new / 20ms\",use,3.00\n"
         );
         let mut studies = [study.clone()];
-        add(&text, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        add(&text, Kind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
         let [again] = &studies;
         let again = again.report(&cells, &values, &drawn);
         let published: Vec<_> = again.rows().iter().map(|row| row.entries[0].difference).collect();
@@ -225,7 +258,7 @@ summary = "hop.link.loss_rate"
         assert_eq!(read.find("f", "fifo / 10ms", "use"), Some(&[1.0, 2.0, 6.0][..]));
         assert_eq!(read.find("f", "fifo / 10ms", "loss"), None);
         let mut studies = [study.clone()];
-        add(&text, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        add(&text, Kind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
         let here: Vec<_> = (0..4).map(|_| vec![vec![Some(3.5), None]]).collect();
         let again = studies[0].report(&cells, &here, &[]);
         let entry = &again.rows()[0].entries[0];
@@ -237,9 +270,26 @@ summary = "hop.link.loss_rate"
     }
 
     #[test]
+    fn runs_of_the_authors_program_stand_beside_the_measured_figures() {
+        let text = "# of their program\nfigure,cell,metric,value\nf,fifo / 10ms,use,1 4\nf,fifo / 20ms,use,7\n";
+        let mut studies = [study()];
+        add(text, Kind::Authors, "authors.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        let [study] = &studies;
+        let cells = study.cells(Level::Quick).unwrap_or_else(|error| panic!("{error}"));
+        let (values, drawn) = (vec![vec![vec![Some(2.0), Some(0.5)]]; 4], vec![Vec::new(); 4]);
+        let report = study.report(&cells, &values, &drawn);
+        let sheet = report.sheet(1, None);
+        let heads: Vec<&str> = sheet.heads.iter().map(|head| head.which.as_str()).collect();
+        assert_eq!(heads, ["", "", "authors' program", "measured", "measured"], "no column for a metric without such figures");
+        let column = |n: usize| sheet.rows.iter().map(|row| row[n].as_str()).collect::<Vec<_>>();
+        assert_eq!(column(2), ["2.50 (1.00–4.00)", "7.00", "", ""]);
+        assert_eq!(column(3), ["2.00"; 4]);
+    }
+
+    #[test]
     fn what_does_not_belong_there_is_refused_with_its_line() {
         let told = |text: &str| {
-            let error = add(&format!("{}\n{text}", HEADING.join(",")), "recorded.csv", &mut [study()]);
+            let error = add(&format!("{}\n{text}", HEADING.join(",")), Kind::Published, "recorded.csv", &mut [study()]);
             error.map_err(|error| error.to_string()).expect_err("it is wrong")
         };
         assert_eq!(told("g,fifo / 20ms,use,1"), "recorded.csv, line 2: there is no figure \"g\"");
@@ -251,6 +301,6 @@ summary = "hop.link.loss_rate"
         assert!(told("f,fifo / 20ms,use,NaN").ends_with("\"NaN\" is no number"));
         assert!(told("f,fifo / 20ms,use,\" \"").contains("no value; allowed: one, or one of each run"));
         assert_eq!(told("f,fifo / 20ms,use"), "recorded.csv, line 2: 3 fields, not 4");
-        assert!(add("x", "recorded.csv", &mut []).is_err());
+        assert!(add("x", Kind::Published, "recorded.csv", &mut []).is_err());
     }
 }

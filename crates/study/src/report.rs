@@ -72,6 +72,9 @@ impl Report<'_> {
             if self.is_published(m) {
                 heads.push(head("published"));
             }
+            if self.has_authors(m) {
+                heads.push(head("authors' program"));
+            }
             match &self.beside {
                 Some(beside) => heads.extend(beside.names.iter().map(|name| head(name))),
                 // A sweep of one's own has nothing to tell measured figures from.
@@ -158,6 +161,11 @@ impl Report<'_> {
         self.rows.iter().any(|row| row.entries[m].published.is_some())
     }
 
+    /// Are there figures of the authors' program?
+    fn has_authors(&self, m: usize) -> bool {
+        self.rows.iter().any(|row| row.entries[m].authors.is_some())
+    }
+
     fn cells(&self, n: usize, mark: &str, columns: usize) -> Vec<String> {
         let row = &self.rows[n];
         let beside = self.beside.as_ref().map(|beside| &beside.rows[n]);
@@ -165,6 +173,9 @@ impl Report<'_> {
         for (m, (entry, metric)) in row.entries.iter().zip(&self.runs.study.metrics).enumerate() {
             if self.is_published(m) {
                 out.push(entry.published.clone().unwrap_or_default());
+            }
+            if self.has_authors(m) {
+                out.push(entry.authors.map_or(String::new(), |runs| runs.words(metric.decimals)));
             }
             out.push(entry.text(metric));
             out.extend(beside.map(|row| row.entries[m].text(metric)));

@@ -2,6 +2,7 @@
 use crate::cells::Cell;
 use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
 use crate::rule::Stated;
+use crate::spread::Spread;
 use narrows_report::{Estimate, Proportion, Quartiles};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,9 @@ pub struct Entry {
     pub metric: String,
     /// The published value, as written.
     pub published: Option<String>,
+    /// Its value in the runs of the authors' own program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authors: Option<Spread>,
     /// Mean over the runs, or their median if the metric asks for quartiles.
     pub measured: Option<f64>,
     /// Half the width of the mean's 95 % confidence interval.
@@ -110,6 +114,7 @@ impl Runs<'_> {
             stated.and_then(Stated::figure).zip(entry.measured).map(|(published, measured)| measured - published);
         Entry {
             published: published.map(|value| shown(value, metric)),
+            authors: self.study.authors_of(row, &metric.name),
             difference,
             stated: stated.filter(|_| scored == Some(true)),
             ..entry
@@ -136,6 +141,7 @@ impl Runs<'_> {
         Entry {
             metric: metric.name.clone(),
             published: None,
+            authors: None,
             measured,
             half_width: estimate.filter(|_| is_mean).and_then(|e| e.half_width),
             quartiles,
