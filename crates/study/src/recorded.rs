@@ -280,7 +280,11 @@ summary = "hop.link.loss_rate"
         let report = study.report(&cells, &values, &drawn);
         let sheet = report.sheet(1, None);
         let heads: Vec<&str> = sheet.heads.iter().map(|head| head.which.as_str()).collect();
-        assert_eq!(heads, ["", "", "authors' program", "measured", "measured"], "no column for a metric without such figures");
+        assert_eq!(
+            heads,
+            ["", "", "authors' program", "measured", "measured"],
+            "no column for a metric without such figures"
+        );
         let column = |n: usize| sheet.rows.iter().map(|row| row[n].as_str()).collect::<Vec<_>>();
         assert_eq!(column(2), ["2.50 (1.00–4.00)", "7.00", "", ""]);
         assert_eq!(column(3), ["2.00"; 4]);

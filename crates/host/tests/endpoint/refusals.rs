@@ -14,6 +14,8 @@ fn what_the_kernel_does_not_have_is_refused_by_name() {
         ),
         ("transport = { kind = \"quic\", packet = \"1200B\" }", &["flow `f`", "no packets under 1248 B"]),
         ("transport = { kind = \"quic\", ack_every = \"4p\" }", &["flow `f`", "leave out ack_every"]),
+        ("transport = { kind = \"quic\", ack_chance = 0.5 }", &["flow `f`", "leave out ack_chance"]),
+        ("transport = { kind = \"quic\", packet_numbers = \"common\" }", &["flow `f`", "and packet_numbers"]),
         ("transport = \"quic\"\ncontroller = \"prague\"", &["flow `f`", "prague answers the number of marked packets"]),
         ("transport = \"quic\"\ndscp = \"ef\"", &["flow `f`", "no dscp"]),
         ("transport = { kind = \"tcp\", ack_every = \"4p\" }", &["flow `f`", "ack_every = 4p", "leave it out"]),
