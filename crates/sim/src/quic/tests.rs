@@ -147,8 +147,9 @@ fn acknowledged(params: &QuicParams, packets: &[(u8, u64, u32)]) -> Vec<bool> {
         let acknowledge = receiver.on_packet(Incoming { subflow, number, chunk, marked: false }, at(n)).acknowledge;
         if acknowledge {
             let _ = receiver.acknowledge(subflow, at(n));
-            let other = receiver.overdue(at(n));
-            other.into_iter().for_each(|other| drop(receiver.acknowledge(other, at(n))));
+            if let Some(other) = receiver.overdue(at(n)) {
+                let _ = receiver.acknowledge(other, at(n));
+            }
         }
         all.push(acknowledge);
     }
