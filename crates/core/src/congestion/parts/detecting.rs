@@ -39,7 +39,8 @@ pub struct Settings {
     pub gentle: Nested<ControllerConfig>,
     /// Where the smoothed RTT is shorter, windows grow more slowly in congestion avoidance, in proportion.
     pub growth: Option<Span>,
-    /// In congestion avoidance a loss or mark that the detector takes for part of the last recovery does not reach the controller.
+    /// In congestion avoidance a loss or mark that the detector takes for part of the last recovery does not reach the controller, whose window is
+    /// two packets at least then.
     pub ignores_repeats: bool,
 }
 
@@ -219,7 +220,10 @@ impl Detecting {
         if event.kind != LossKind::Timeout {
             if self.detector.on_control(Control::Recovery, event.now) {
                 self.events.recoveries = self.events.recoveries.wrapping_add(1);
-            } else if self.settings.ignores_repeats && !self.in_slow_start() {
+            } else if self.settings.ignores_repeats
+                && !self.in_slow_start()
+                && self.send_limits().cwnd >= self.path.mss * 2
+            {
                 return;
             }
         }
