@@ -331,9 +331,10 @@ pub(crate) fn check_table_place(py: Python<'_>, path: PathBuf, force: bool) -> P
         let allowed = "a file that ends with .csv, .parquet or .jsonl, or a folder without an extension";
         return Err(errors::argument(py, "out", format!("{}; allowed: {allowed}", path.display())));
     }
-    match is_file {
-        true => files::check(&path, Existing::unless_forced(force, is_table)).map(drop)?,
-        false => publish::check(&path, force).map_err(PyFileExistsError::new_err)?,
+    if is_file {
+        files::check(&path, Existing::unless_forced(force, is_table)).map(drop)?;
+    } else {
+        publish::check(&path, force).map_err(PyFileExistsError::new_err)?;
     }
     Ok(is_file)
 }

@@ -90,9 +90,8 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
     let fetched = fetch::fetch(&lab, &wanted, &mut Progress::default());
     interrupt::wait_for_program(false);
     interrupt::check()?;
-    let kernel = fetched.map_err(|missing| match missing.0.contains('\n') {
-        true => Failure::program(&missing.0),
-        false => Failure::usage(missing),
+    let kernel = fetched.map_err(|missing| {
+        if missing.0.contains('\n') { Failure::program(&missing.0) } else { Failure::usage(missing) }
     })?;
     let ours = if wanted.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
     term::print(&format!("Linux {} is in {}{ours}\n", kernel.release(), kernel.folder.display()))

@@ -81,13 +81,12 @@ pub fn queues(flag: &str, text: &str) -> Result<Vec<QueueConfig>, ScenarioError>
     // `cake fq_codel` is two queues.
     let apart = pieces.into_iter().flat_map(|piece| {
         let words: Vec<&str> = piece.name.split_whitespace().collect();
-        match words.iter().all(|word| QueueConfig::named(word).is_some()) {
-            true => {
-                let mut all: Vec<Piece<'_>> = words.into_iter().map(Piece::named).collect();
-                all.iter_mut().next_back().into_iter().for_each(|last| last.params.clone_from(&piece.params));
-                all
-            }
-            false => vec![piece],
+        if words.iter().all(|word| QueueConfig::named(word).is_some()) {
+            let mut all: Vec<Piece<'_>> = words.into_iter().map(Piece::named).collect();
+            all.iter_mut().next_back().into_iter().for_each(|last| last.params.clone_from(&piece.params));
+            all
+        } else {
+            vec![piece]
         }
     });
     apart.collect::<Vec<_>>().iter().map(queue).collect()

@@ -1,7 +1,7 @@
 //! The study file's keys and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
-use crate::spread::Spread;
+use crate::recorded::Authors;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -254,14 +254,6 @@ pub(crate) struct Published {
     /// By metric: a number, or a text such as `"≈ 98"` and `"≤ 12"`.
     #[serde(flatten)]
     pub(crate) values: BTreeMap<String, Value>,
-}
-
-/// A figure of a cell from the authors' own program.
-#[derive(Clone, Debug)]
-pub(crate) struct Authors {
-    pub(crate) at: BTreeMap<String, Value>,
-    pub(crate) metric: String,
-    pub(crate) runs: Spread,
 }
 
 /// An aim of the study.

@@ -3,10 +3,11 @@
 //!
 //! `figure,cell,metric,value`, where a cell is named by the labels of its axes' values, joined by ` / `. The value is that of one run, or those of
 //! several, separated by spaces. Their mean is what the simulator is compared with, and their spread is shown beside it.
-use crate::model::{Authors, Published, Study, StudyError};
+use crate::model::{Published, Study, StudyError};
 use crate::report::Report;
 use crate::rows::Row;
 use crate::spread::Spread;
+use std::collections::BTreeMap;
 use toml::Value;
 
 const HEADING: [&str; 4] = ["figure", "cell", "metric", "value"];
@@ -30,6 +31,14 @@ impl Kind {
             Kind::Authors => crate::AUTHORS,
         }
     }
+}
+
+/// A figure of a cell from the authors' own program.
+#[derive(Clone, Debug)]
+pub(crate) struct Authors {
+    pub(crate) at: BTreeMap<String, Value>,
+    pub(crate) metric: String,
+    pub(crate) runs: Spread,
 }
 
 /// A line: a figure of a cell, as measured in each run.

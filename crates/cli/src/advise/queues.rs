@@ -123,9 +123,10 @@ impl Candidate {
 
     /// What it needs, in words.
     pub(super) fn needs(&self) -> String {
-        match self.down.needs == self.up.needs {
-            true => self.down.needs.to_owned(),
-            false => format!("{} down, {} up", self.down.needs, self.up.needs),
+        if self.down.needs == self.up.needs {
+            self.down.needs.to_owned()
+        } else {
+            format!("{} down, {} up", self.down.needs, self.up.needs)
         }
     }
 

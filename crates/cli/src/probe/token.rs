@@ -15,10 +15,7 @@ pub(super) fn text(flag: Option<&str>, file: Option<&Path>) -> Result<Option<Str
         return Ok(Some(text.to_owned()));
     }
     if let Some(file) = file {
-        let read = match file == Path::new("-") {
-            true => read(io::stdin().lock()),
-            false => File::open(file).and_then(read),
-        };
+        let read = if file == Path::new("-") { read(io::stdin().lock()) } else { File::open(file).and_then(read) };
         return read.map(Some).map_err(|error| Failure::usage(format!("--token-file {}: {error}", file.display())));
     }
     match std::env::var(VARIABLE) {
