@@ -26,8 +26,7 @@ mod show;
 
 /// Recommend a queue for a link and its uses, and print how to deploy it
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows advise --down 50mbit --up 10mbit
+#[command(after_help = "  narrows advise --down 50mbit --up 10mbit
   narrows advise --down 16mbit --up 1mbit --uses call,game,2xdownload")]
 pub(crate) struct Advise {
     /// Rate of the link, down, or a trace as trace:FILE or trace:NAME (`narrows list traces`)

@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 
 /// Compare queues on a bottleneck: a table, and a page with charts
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows compare                                     # a download beside a call, behind six queues
+#[command(
+    after_help = "  narrows compare                                     # a download beside a call, behind six queues
   narrows compare --rate 50mbit --rtt 20ms --queues fifo,cake --open
   narrows compare --flows 3xcubic,1xbbr --queues all --runs 10
 
-`narrows list` shows queues, controllers and kinds of traffic with their parameters.")]
+`narrows list` shows queues, controllers and kinds of traffic with their parameters."
+)]
 pub(crate) struct Compare {
     /// Queues: the same as --queues, cake fq_codel fifo:limit=100p
     #[arg(value_name = "QUEUE", conflicts_with = "queues")]

@@ -10,8 +10,7 @@ mod json;
 
 /// Compare two results, figure by figure
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows diff simulated measured
+#[command(after_help = "  narrows diff simulated measured
 
 Queues, controllers, transports, seeds and worlds may differ: that is the comparison. If anything else differs (rate, RTT,
 flows, duration, ...), `diff` says what and ends with exit code 3, unless --anyway is given.")]

@@ -15,10 +15,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
 ];
 
 /// The commands to try first.
-const START: &str = "\
-  narrows compare                                   a download beside a call, behind six queues
-  narrows shell --rate 20mbit --rtt 50ms -- curl -O http://{peer}/file
-  narrows run SCENARIO.toml                         a network that you describe in a file
+const START: &str = "  narrows compare              a download beside a call, behind six queues
+  narrows run SCENARIO.toml    a network that you describe in a file
+  narrows shell -- PROGRAM     your program behind a bottleneck
 ";
 
 /// The program with this screen as its help.

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 /// Prepare the virtual machine for `--on kernel`
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows lab fetch
+#[command(after_help = "  narrows lab fetch
   narrows lab doctor")]
 pub(crate) struct Lab {
     #[command(subcommand)]

@@ -51,7 +51,7 @@ mod world;
 
 /// Shows what a bottleneck's queue and the senders' congestion control do to each other, simulated or in real traffic.
 #[derive(Parser)]
-#[command(version, about, arg_required_else_help = true, subcommand_value_name = "COMMAND")]
+#[command(version, arg_required_else_help = true, subcommand_value_name = "COMMAND")]
 struct Cli {
     /// Print no remarks and no progress on stderr, only errors
     #[arg(short, long, global = true)]

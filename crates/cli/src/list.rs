@@ -17,8 +17,7 @@ use std::fmt::Write;
 
 /// List queues, controllers, traffic, traces and figures
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows list queues         # each with its parameters, units, defaults and ranges
+#[command(after_help = "  narrows list queues         # each with its parameters, units, defaults and ranges
   narrows list metrics        # the figures that `check` and `sweep` take")]
 pub(crate) struct List {
     /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, metrics, quantities), or the entry of this

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Print completions for a shell
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows completions bash > ~/.local/share/bash-completion/completions/narrows
+#[command(after_help = "  narrows completions bash > ~/.local/share/bash-completion/completions/narrows
   narrows completions zsh > ~/.zfunc/_narrows          # with fpath+=~/.zfunc before compinit
   narrows completions fish > ~/.config/fish/completions/narrows.fish")]
 pub(crate) struct Completions {
@@ -19,8 +18,7 @@ pub(crate) struct Completions {
 
 /// Print manual pages, or write them to a folder
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows man run | man -l -
+#[command(after_help = "  narrows man run | man -l -
   narrows man --out man1")]
 pub(crate) struct Man {
     /// The command, such as run or trace make [default: narrows itself]

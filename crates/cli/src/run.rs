@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Run a scenario file
 #[derive(clap::Args)]
-#[command(after_help = "\
-  narrows run examples/dsl-household.toml --open
+#[command(after_help = "  narrows run examples/dsl-household.toml --open
   narrows run SCENARIO.toml --on live --runs 3")]
 pub(crate) struct Run {
     /// The scenario (TOML), or - for standard input; `narrows schema` describes it

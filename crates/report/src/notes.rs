@@ -40,16 +40,12 @@ fn of_queues(comparison: &Comparison) -> Option<Note> {
         return None;
     }
     let (long, short) = (whole(ms(&worst)?), whole(ms(&best)?));
-    let mut text = format!(
-        "p99 delay of {}: {long} ms behind {}, {short} ms behind {}",
-        named(delay),
-        worst.heads[0],
-        best.heads[0]
-    );
+    let mut text =
+        format!("{}: {long} ms (p99) behind {}, {short} behind {}", named(delay), worst.heads[0], best.heads[0]);
     if let Some(goodput) = table.columns.iter().position(is("goodput", ""))
         && let (Some(there), Some(here)) = (worst.cells[goodput], best.cells[goodput])
     {
-        text += &format!("; {} gets {:.1} and {:.1} Mbit/s", named(goodput), there.mean, here.mean);
+        text += &format!("; {}: {:.1} and {:.1} Mbit/s", named(goodput), there.mean, here.mean);
     }
     Some(Note { text, is_warning: false })
 }

@@ -178,22 +178,21 @@ fn an_answer_has_a_page_and_plain_lines() {
     let (said, noted) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}{noted}");
     assert!(noted.contains("sends and receives at most 10 MB each"), "{noted}");
-    for part in [
-        "idle RTT",
-        "upload",
-        "download",
-        "fair queuing: ",
-        "base RTT",
-        "round trips per minute",
-        "grade ",
-        "ECN bits arrive",
-    ] {
+    // A busy machine's timers are late, and the probe then leaves out what they decide.
+    let busy = said.contains("a host was busy");
+    if busy {
+        eprintln!("skipped: busy (delays under load and losses)");
+    }
+    let under_load: &[&str] = if busy { &[] } else { &["round trips per minute", "grade "] };
+    let always = ["idle RTT", "upload", "download", "fair queuing: ", "base RTT", "ECN bits arrive"];
+    for part in always.iter().chain(under_load) {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
     let answer = json(&std::fs::read_to_string(place.path("answer/answer.json")).expect("an answer"));
     for direction in ["upload", "download"] {
         let measured = &answer[direction];
-        for key in ["rate_mbit", "base_rtt_ms", "working_rtt_ms", "rpm", "loss"] {
+        let under_load: &[&str] = if busy { &[] } else { &["working_rtt_ms", "rpm", "loss"] };
+        for key in ["rate_mbit", "base_rtt_ms"].iter().chain(under_load) {
             assert!(!measured[key].is_null(), "{direction} has no {key}: {measured}");
         }
         assert!(measured["evidence"]["subflows"].as_array().is_some_and(|both| both.len() == 2), "{measured}");

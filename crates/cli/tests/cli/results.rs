@@ -108,8 +108,8 @@ fn the_first_comparison_is_a_screen_with_a_sentence() {
     let shown = place.ok(&["compare", "--duration", "10s"]);
     assert!(shown.lines().count() <= 30, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    let sentence = shown.lines().find(|line| line.starts_with("p99 delay of call: ")).unwrap_or_default();
-    assert!(sentence.contains(" ms behind fifo, ") && sentence.contains("; download gets "), "{shown}");
+    let sentence = shown.lines().find(|line| line.starts_with("call: ")).unwrap_or_default();
+    assert!(sentence.contains(" ms (p99) behind fifo, ") && sentence.contains("; download: "), "{shown}");
     for queue in ["fifo", "codel", "fq", "fq_codel", "cocoa", "cake"] {
         assert_eq!(shown.lines().filter(|line| line.split(' ').next() == Some(queue)).count(), 1, "{shown}");
     }
@@ -121,8 +121,7 @@ fn the_first_comparison_is_a_screen_with_a_sentence() {
 fn the_page_is_opened_on_demand() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new("open");
-    let quick =
-        compare(&["--queues", "fifo", "--duration", "1s", "--warmup", "0s", "--open", "--out", "out", "--force"]);
+    let quick = compare(&["--queues", "fifo", "--open", "--out", "out", "--force"]);
     let alone = |path: &str| {
         let output =
             place.command(&quick).env("PATH", path).env_remove("BROWSER").output().expect("the program starts");

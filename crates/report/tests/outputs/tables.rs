@@ -77,7 +77,7 @@ codel        99.51      60.0      48.0     8.0    15.9
 
 one run each
 
-p99 delay of call: 612 ms behind fifo, 16 ms behind codel; download gets 48.2 and 48.0 Mbit/s
+call: 612 ms (p99) behind fifo, 16 behind codel; download: 48.2 and 48.0 Mbit/s
 ";
     assert_eq!(narrow, expected);
     let wide = terminal::comparison(&together, &Style { width: None, colour: false });
