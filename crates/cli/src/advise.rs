@@ -24,7 +24,7 @@ mod queues;
 mod score;
 mod show;
 
-/// Recommend a queue for a link and its uses, and print how to deploy it
+/// Recommend a queue for a link, and print how to deploy it
 #[derive(clap::Args)]
 #[command(after_help = "  narrows advise --down 50mbit --up 10mbit
   narrows advise --down 16mbit --up 1mbit --uses call,game,2xdownload")]

@@ -91,9 +91,9 @@ mod tests {
             let mut found = examples(&help).peekable();
             assert!(found.peek().is_some(), "{name} has no example:\n{help}");
             for example in found {
-                let typed = example.split(['|', '>']).next().unwrap_or_default();
-                let words = shlex::split(typed).expect("words of a shell");
-                let parsed = Cli::try_parse_from(&words);
+                let words = shlex::split(example).expect("words of a shell");
+                let typed = words.iter().take_while(|word| !["|", ">"].contains(&word.as_str()));
+                let parsed = Cli::try_parse_from(typed);
                 assert!(parsed.is_ok(), "{example}: {}", parsed.err().map_or_else(String::new, |e| e.to_string()));
             }
         }

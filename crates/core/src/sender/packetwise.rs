@@ -408,7 +408,7 @@ mod tests {
             let limits = control.controller().send_limits();
             packets.push(control.on_sent(0, 1000, &limits, ms(at)));
             let Some(number) = at.checked_sub(20) else { continue };
-            let is_lost = |number: u64| number % 10 == 0 && (10..100).contains(&number);
+            let is_lost = |number: u64| number.is_multiple_of(10) && (10..100).contains(&number);
             if is_lost(number) {
                 continue;
             }

@@ -97,6 +97,7 @@ fn dripping(served: usize, bytes: &'static [u8]) -> u16 {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how soon a real program gives up is what is tested")]
 fn a_server_that_drips_is_left_in_time() {
     let place = &Place::new("probe_web_drip");
     const HEAD: &[u8] =
@@ -118,7 +119,7 @@ fn a_server_that_drips_is_left_in_time() {
                 let output = place.run(&["probe", "--tcp", &url, "--for", "5s", "--max-data", "30MB"]);
                 let said = text(&output.stderr);
                 // A busy machine may be late, but not by as much as the head would take: a minute and more.
-                assert!(begun.elapsed() < Duration::from_secs(15), "{scheme} {:?}: {said}", begun.elapsed());
+                assert!(begun.elapsed() < Duration::from_secs(30), "{scheme} {:?}: {said}", begun.elapsed());
                 assert!(output.status.code() == Some(1) && said.contains("the server takes too long"), "{said}");
             });
         }
