@@ -423,10 +423,10 @@ def test_a_packet_that_another_queue_refused_to_drop_is_dropped_once():
 @pytest.mark.parametrize(
     ("gauges", "error"),
     [
-        ({"x": float("nan")}, "gauge \"x\": NaN; allowed: a finite number"),
-        ({"x": float("-inf")}, "gauge \"x\": -inf; allowed: a finite number"),
+        ({"x": float("nan")}, 'gauge "x": NaN; allowed: a finite number'),
+        ({"x": float("-inf")}, 'gauge "x": -inf; allowed: a finite number'),
         ({"\x1b[31m": 1.0}, "allowed as a name: printable characters"),
-        ({"": 1.0}, "gauge \"\": allowed as a name: printable characters"),
+        ({"": 1.0}, 'gauge "": allowed as a name: printable characters'),
     ],
 )
 def test_a_gauge_is_a_finite_number_with_a_printable_name(base, gauges, error):

@@ -48,8 +48,8 @@ class Queue(_narrows.QueueBase):
 
     #: Its name in scenarios; the class's in small letters if None: ``HeadDrop`` is ``head_drop``.
     name: ClassVar[str | None] = None
-    #: Does it serve two flows between the same two hosts in turn, so that neither can take the other's share? Detectors of fair
-    #: queuing are judged by it.
+    #: Does it serve two flows between the same two hosts in turn, so that neither can take the other's share?
+    #: Detectors of fair queuing are judged by it.
     isolates: ClassVar[bool] = False
 
     def enqueue(self, packet: Packet, now: float) -> None:
