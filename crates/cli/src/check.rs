@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// Assert on the figures of a run; exits 3 when an expectation fails
 #[derive(clap::Args)]
 #[command(
-    after_help = "  narrows check S.toml --expect 'bulk.goodput >= 90mbit' --expect 'call.sojourn.p99 <= 20ms' --runs 5 --junit out.xml
+    after_help = "  narrows check S.toml --expect 'bulk.goodput >= 90mbit' --runs 5 --junit out.xml
 
 Every flow of a group has to meet an expectation; mean(…), sum(…), min(…), max(…) combine them. `narrows list metrics` has the
 figures."
