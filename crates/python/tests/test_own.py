@@ -342,13 +342,13 @@ def test_laws_of_what_is_compiled():
 
 class Sleepy(TailDrop):
     def dequeue(self, now):
-        time.sleep(0.022)
+        time.sleep(0.008)
         return super().dequeue(now)
 
 
 def test_slow_code_gets_a_hint(base):
     nw.register(Sleepy)
-    few = base.set({"hop.queue": "sleepy", "flow.bulk.controller": "new_reno", "hop.rate": "300kbit", "duration": "3s"})
+    few = base.set({"hop.queue": "sleepy", "flow.bulk.controller": "new_reno", "hop.rate": "2mbit", "duration": "3s"})
     with pytest.warns(nw.SlowAlgorithm, match=r"% of \d+ s were spent in Python code; compiled code"):
         nw.run(few)
 
