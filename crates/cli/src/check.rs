@@ -20,12 +20,10 @@ use std::path::PathBuf;
 
 /// Assert on the figures of a run; exits 3 when an expectation fails
 #[derive(clap::Args)]
-#[command(
-    after_help = "  narrows check S.toml --expect 'bulk.goodput >= 90mbit' --runs 5 --junit out.xml
+#[command(after_help = "  narrows check S.toml --expect 'bulk.goodput >= 90mbit' --runs 5 --junit out.xml
 
 Every flow of a group has to meet an expectation; mean(…), sum(…), min(…), max(…) combine them. `narrows list metrics` has the
-figures."
-)]
+figures.")]
 pub(crate) struct Check {
     /// The scenario (TOML; - for standard input), or the folder of a result
     #[arg(value_name = "SCENARIO.toml|RESULT")]
