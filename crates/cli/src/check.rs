@@ -22,8 +22,8 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "  narrows check S.toml --expect 'bulk.goodput >= 90mbit' --runs 5 --junit out.xml
 
-Every flow of a group has to meet an expectation; mean(…), sum(…), min(…), max(…) combine them. `narrows list metrics` has the
-figures.")]
+Rates and counts of a group are the sums of its flows; other figures each flow has to meet. mean(…), sum(…), min(…) and max(…)
+combine single flows. `narrows list metrics` has the figures.")]
 pub(crate) struct Check {
     /// The scenario (TOML; - for standard input), or the folder of a result
     #[arg(value_name = "SCENARIO.toml|RESULT")]
