@@ -88,7 +88,7 @@ impl PcapArgs {
     }
 }
 
-/// Writes the file, if one is asked for; returns lines about it.
+/// Writes the file if it was requested, and returns the lines that report it.
 pub(super) fn write(
     file: Option<&OutputFile>,
     interfaces: &[Interface],

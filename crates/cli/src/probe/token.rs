@@ -9,7 +9,7 @@ const VARIABLE: &str = "NARROWS_TOKEN";
 /// Longest text that is read, bytes.
 const MOST: u64 = 8 << 10;
 
-/// The text of a token: that of the flag, the file or the variable, in this order. `None` without any of them.
+/// Reads the token from the flag, the file or the variable, in this order. `None` if none of them is given.
 pub(super) fn text(flag: Option<&str>, file: Option<&Path>) -> Result<Option<String>, Failure> {
     if let Some(text) = flag {
         return Ok(Some(text.to_owned()));

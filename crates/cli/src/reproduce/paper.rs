@@ -227,9 +227,8 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
             None => format!("Reproducing {paper}"),
         };
         let is_recorded = measured.as_ref().is_some_and(|measured| measured.is_recorded);
-        let filled = write_out(&output, &title, &reproduction.page(), &json).and_then(|()| match is_recorded {
-            true => output.write(RECORDED, narrows_study::recorded(&reproduction.reports)),
-            false => Ok(()),
+        let filled = write_out(&output, &title, &reproduction.page(), &json).and_then(|()| {
+            if is_recorded { output.write(RECORDED, narrows_study::recorded(&reproduction.reports)) } else { Ok(()) }
         });
         match filled {
             Ok(()) => output.publish(),
