@@ -28,8 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // A real Linux host, for all worlds of real traffic.
     ("narrows-host", &["narrows-core", "narrows-scenario", "narrows-world", "narrows-quic"]),
     ("narrows-live", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
+    ("narrows-qdisc", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     ("narrows-kernel", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
-    ("narrows-lab", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-host"]),
     // Packets as other tools read them.
     ("narrows-capture", &["narrows-core", "narrows-files", "narrows-scenario", "narrows-results"]),
     // Shows results of any world.
@@ -65,8 +65,8 @@ const EVERYTHING: &[&str] = &[
     "narrows-sim",
     "narrows-host",
     "narrows-live",
+    "narrows-qdisc",
     "narrows-kernel",
-    "narrows-lab",
     "narrows-quic",
     "narrows-probe",
     "narrows-capture",

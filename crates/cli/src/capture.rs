@@ -53,7 +53,7 @@ pub(crate) struct Recorder<'a> {
 enum Recording {
     Sim(narrows_sim::Recording),
     Live(narrows_live::Recording),
-    Kernel(narrows_lab::Recording),
+    Kernel(narrows_kernel::Recording),
 }
 
 impl CaptureArgs {
@@ -96,7 +96,7 @@ impl CaptureArgs {
                 return Err(Failure::usage(format!("{flag} is not for --on kernel; allowed there: --pcap")));
             }
             Name::Kernel => {
-                let recording = narrows_lab::Recording::new(world.kernel()?, capture);
+                let recording = narrows_kernel::Recording::new(world.kernel()?, capture);
                 let sides = recording.sides(scenario)?;
                 (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Kernel(recording))
             }

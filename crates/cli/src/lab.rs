@@ -2,9 +2,9 @@
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
-use narrows_lab::doctor::{self, Finding};
-use narrows_lab::fetch::{self, Wanted};
-use narrows_lab::kernels;
+use narrows_kernel::doctor::{self, Finding};
+use narrows_kernel::fetch::{self, Wanted};
+use narrows_kernel::kernels;
 use narrows_runner::clock::Stopwatch;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -46,7 +46,7 @@ struct Fetch {
     /// Mirror of Debian [default: the one that apt uses on this host]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// Folder with the sources of our queues, `crates/kernel/qdisc` of the repository; they are built in a chroot, which needs
+    /// Folder with the sources of our queues, `crates/qdisc/c` of the repository; they are built in a chroot, which needs
     /// mmdebstrap and root [default: that folder below the current one, if it is there]
     #[arg(long, value_name = "DIR")]
     sources: Option<PathBuf>,
@@ -59,11 +59,11 @@ struct Fetch {
 }
 
 /// Where the sources are in a clone.
-const SOURCES: &str = "crates/kernel/qdisc";
+const SOURCES: &str = "crates/qdisc/c";
 
 /// Runs the command.
 pub(crate) fn main(args: &Lab) -> Result<(), Failure> {
-    narrows_lab::usable()?;
+    narrows_kernel::usable()?;
     match &args.command {
         Command::Fetch(args) => fetch(args),
         Command::Doctor(args) => examine(args.json),

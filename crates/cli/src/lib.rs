@@ -109,8 +109,8 @@ fn said(error: clap::Error) -> ExitCode {
 pub fn main_with(extensions: Extensions) -> ExitCode {
     // In the kernel's world this program is the first process of the guest.
     #[cfg(all(feature = "host", target_os = "linux"))]
-    if narrows_lab::guest::is_guest() {
-        narrows_lab::guest::main();
+    if narrows_kernel::guest::is_guest() {
+        narrows_kernel::guest::main();
     }
     // On the command line a flow is named after a controller or a kind of traffic, so extensions cannot have those names.
     let taken = [Traffic::NAMES, Transport::NAMES, Traffic::presets()].concat();

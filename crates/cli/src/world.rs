@@ -1,8 +1,8 @@
 //! The choice of a world: the simulator, real programs in real time, or a Linux kernel in virtual time.
 use crate::failure::Failure;
 use crate::term;
-use narrows_lab::kernels::{self, Kernel};
-use narrows_lab::{Lab, Pace};
+use narrows_kernel::kernels::{self, Kernel};
+use narrows_kernel::{Lab, Pace};
 use narrows_live::{Live, LiveError, Options};
 use narrows_scenario::{Family, Scenario};
 use narrows_sim::Simulator;
@@ -116,7 +116,7 @@ impl WorldArgs {
 
 /// The kernel's world with this release, or the newest.
 pub(crate) fn lab(release: Option<&str>) -> Result<Lab, Failure> {
-    narrows_lab::usable()?;
+    narrows_kernel::usable()?;
     let kernel = kernels::lab().and_then(|lab| Kernel::find(&lab, release)).map_err(Failure::usage)?;
     let program = std::env::current_exe().map_err(|error| Failure::other(format!("where is this program? {error}")))?;
     Ok(Lab { kernel, program, pace: Pace::Virtual })

@@ -42,8 +42,8 @@ pub(super) const ALL: [Deployable; 12] = [
     leaf("fifo", "pfifo limit 1000", false, "Linux"),
     Deployable { name: "cocoa", kind: Kind::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
     Deployable { name: "cp", kind: Kind::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
-    Deployable { name: "fq_cp", kind: Kind::Module, needs: "our kernel module, in crates/kernel/qdisc" },
-    Deployable { name: "fq_codel_fair", kind: Kind::Module, needs: "our kernel module, in crates/kernel/qdisc" },
+    Deployable { name: "fq_cp", kind: Kind::Module, needs: "our kernel module, in crates/qdisc/c" },
+    Deployable { name: "fq_codel_fair", kind: Kind::Module, needs: "our kernel module, in crates/qdisc/c" },
 ];
 
 /// Commands under a heading.

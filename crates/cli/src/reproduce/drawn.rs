@@ -284,17 +284,17 @@ mod tests {
 
     /// A kernel that has every module as an empty file.
     #[cfg(all(feature = "host", target_os = "linux"))]
-    fn kernel_with_all_modules() -> narrows_lab::Lab {
+    fn kernel_with_all_modules() -> narrows_kernel::Lab {
         let folder = std::env::temp_dir().join(format!("narrows-drawn-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("modules")).expect("a folder");
-        let kernel = narrows_lab::kernels::Kernel { folder };
+        let kernel = narrows_kernel::kernels::Kernel { folder };
         let schedulers = ["htb", "netem", "codel", "red", "pie", "sfq", "fq", "fq_codel", "fq_pie", "cake"];
         let schedulers = schedulers.map(|name| format!("sch_{name}")).into_iter();
         let others = ["veth", "virtio_pci", "virtio_console", "tcp_bbr", "tcp_vegas"].map(str::to_owned);
         for name in schedulers.chain(others) {
             std::fs::write(kernel.module(&name), "ELF\0license=GPL\0depends=\0").expect("a file");
         }
-        narrows_lab::Lab { kernel, program: PathBuf::new(), pace: narrows_lab::Pace::Virtual }
+        narrows_kernel::Lab { kernel, program: PathBuf::new(), pace: narrows_kernel::Pace::Virtual }
     }
 
     #[test]

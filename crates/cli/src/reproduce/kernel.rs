@@ -14,7 +14,7 @@ use crate::world;
 use figures::{Figure, Measured};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
-use narrows_lab::Lab;
+use narrows_kernel::Lab;
 use narrows_report::sheet::{self, Sheet};
 use narrows_results::folder;
 use narrows_runner::index;
@@ -358,7 +358,7 @@ fn reproduced(planned: Planned, kernel: &[Vec<Measured>], simulator: &[Vec<Measu
         }
         outcomes.push(Outcome {
             labels: cells[n].labels.clone(),
-            is_ours: narrows_lab::queue::is_ours(&queue),
+            is_ours: narrows_kernel::queue::is_ours(&queue),
             queue,
             duration_s: scenario.duration.as_secs_f64(),
             runs: runs.len(),

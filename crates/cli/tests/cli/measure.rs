@@ -1,6 +1,6 @@
 //! `narrows reproduce linux --measure`: a recorded cell, measured again in the lab.
 use crate::support::{Place, json};
-use narrows_lab::kernels::{self, Kernel};
+use narrows_kernel::kernels::{self, Kernel};
 use std::process::Command;
 
 /// Why nothing can be measured here, if nothing can.

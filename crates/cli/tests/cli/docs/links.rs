@@ -44,7 +44,7 @@ fn every_study_is_in_the_list_of_experiments() {
 /// All Markdown of the repository that people read, by its path in it.
 fn pages() -> Vec<PathBuf> {
     let folders =
-        ["", "docs", "docs/decisions", BOOK, "examples", "examples/my-queue", "experiments", "crates/kernel/qdisc"];
+        ["", "docs", "docs/decisions", BOOK, "examples", "examples/my-queue", "experiments", "crates/qdisc/c"];
     let all = folders.into_iter().flat_map(entries);
     all.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
 }
