@@ -6,12 +6,9 @@ use crate::{Options, machine, median};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::{Rate, Span, Time};
 use narrows_results::RunResult;
-use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{
-    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
-};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Rtt, Scenario, Start};
 use narrows_sim::Unwatched;
 use serde::Serialize;
 use std::hash::{DefaultHasher, Hasher};
@@ -289,51 +286,21 @@ fn case(name: &str, divisor: u64) -> Result<Case, String> {
 pub(crate) fn scenario(name: &str, bottleneck: Hop, flows: Flow, duration: Span) -> Scenario {
     // The spacing in a run of a minute, so that a longer run does not have fewer points per second.
     let spacing = Record::default().spacing(duration.min(Span::s(60)));
+    let flows = Flow { stop: Time::ZERO + duration, ..flows };
     Scenario {
-        name: name.to_owned(),
-        duration,
-        warmup: Span::ZERO,
-        seed: 1,
-        hops: vec![bottleneck],
-        flows: vec![Flow { stop: Time::ZERO + duration, ..flows }],
         record: Record { interval: Some(spacing), ..Record::default() },
-        expects: Vec::new(),
+        ..Scenario::new(name, duration, vec![bottleneck], vec![flows])
     }
 }
 
 pub(crate) fn bottleneck(rate: Rate, queue: QueueConfig) -> Hop {
-    Hop {
-        name: "bottleneck".to_owned(),
-        rate: RateSpec::constant(rate),
-        delay: DelaySpec::constant(Span::ZERO),
-        jitter: Span::ZERO,
-        queue,
-        overhead: Bytes::ZERO,
-        loss: 0.0,
-        release: Release::End,
-        burst: Bytes::ZERO,
-    }
+    Hop::new("bottleneck", RateSpec::constant(rate), queue)
 }
 
 /// Bulk transfers with CUBIC; the scenario sets their stop time.
 pub(crate) fn cubic(count: u32, rtt: Rtt, start: Start) -> Result<Flow, String> {
     let controller = ControllerConfig::named("cubic").ok_or("there is no controller called `cubic`")?;
-    Ok(Flow {
-        name: "bulk".to_owned(),
-        count,
-        controller: Some(controller),
-        traffic: Traffic::named("bulk").ok_or("there is no traffic called `bulk`")?,
-        command: None,
-        rtt,
-        route: vec![0],
-        back: Vec::new(),
-        subflow_route: Vec::new(),
-        start,
-        stop: Time::ZERO,
-        transport: Transport::Tcp(TcpParams::default()),
-        family: Family::V4,
-        ends: Endpoints::default(),
-    })
+    Ok(Flow { count, controller: Some(controller), rtt, start, ..Flow::new("bulk", Span::ZERO, Time::ZERO) })
 }
 
 pub(crate) fn queue(name: &str, parameters: &[(&str, &str)]) -> Result<QueueConfig, String> {

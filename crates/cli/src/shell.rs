@@ -9,7 +9,7 @@ use crate::term;
 use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_capture::pcapng::{self, Interface};
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Span, Time};
 use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
 use narrows_live::shell::{Ended, SIDES, Shell as Setup, shell};
@@ -18,10 +18,10 @@ use narrows_results::folder;
 use narrows_results::input::TraceFiles;
 use narrows_results::packets::Capture;
 use narrows_results::summary_json;
-use narrows_scenario::command::{Command, CommandLine};
+use narrows_scenario::CommandLine;
 use narrows_scenario::printable::printable;
-use narrows_scenario::shorthand::{self, FlowGroup};
-use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario};
+use narrows_scenario::shorthand;
+use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Scenario};
 use narrows_world::record::packets::hops;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -204,21 +204,17 @@ impl Shell {
         let name = client.program().to_owned();
         // A placeholder: the run is as long as the program.
         let duration = Span::s(60);
-        let group = FlowGroup::named("shell");
         let flow = Flow {
-            command: Some(Command { client, server }),
+            controller: None,
+            command: Some(client),
+            server,
             back: vec![1],
-            ..group.over(vec![0], rtt.max(Span::us(1)), Time::ZERO + duration)
+            ..Flow::new("shell", rtt.max(Span::us(1)), Time::ZERO + duration)
         };
         let scenario = Scenario {
-            name,
-            duration,
-            warmup: Span::ZERO,
             seed: self.seed,
-            hops: vec![up, down],
-            flows: vec![flow],
             record: Record { interval: Some(SPACING), ..Record::default() },
-            expects: Vec::new(),
+            ..Scenario::new(name, duration, vec![up, down], vec![flow])
         };
         scenario.validate().map_err(Failure::usage)?;
         Ok(scenario)
@@ -252,8 +248,6 @@ impl Shell {
                 format!("--jitter: cannot be {jitter} with half of --rtt {delay}; allowed: at most half of --rtt");
             return Err(Failure::usage(message));
         }
-        let (overhead, burst) = (Bytes::ZERO, Bytes::ZERO);
-        let delay = DelaySpec::constant(delay);
-        Ok(Hop { name: name.into(), rate, delay, jitter, queue, overhead, loss, release: Release::End, burst })
+        Ok(Hop { delay: DelaySpec::constant(delay), jitter, loss, ..Hop::new(name, rate, queue) })
     }
 }

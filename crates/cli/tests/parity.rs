@@ -43,7 +43,7 @@ fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
             // In this test all flows have the same two hosts.
             src: HostId(0),
             dst: HostId(1),
-            dscp: group.ends.dscp,
+            dscp: group.dscp,
             ecn: match udp.ecn {
                 UdpEcn::Off => Ecn::NotEct,
                 UdpEcn::Ect0 => Ecn::Ect0,
@@ -282,7 +282,7 @@ fn code_points_and_many_flows_are_told_apart_alike() {
             flows("[\"link\"]").replace("rtt = ", "dscp = \"ef\"\nrtt = ")
         );
         let scenario = parse(&text);
-        assert_eq!(scenario.flows[1].ends.dscp, Dscp(46));
+        assert_eq!(scenario.flows[1].dscp, Dscp(46));
         assert_same(name, &Scenario { duration: Span::s(2), ..scenario });
     }
 }

@@ -90,8 +90,8 @@ impl Layout {
                 // Programs choose their ports themselves, so each gets its own pair of addresses, which identify its packets.
                 let own = group.command.is_some().then(|| format!("{}.{member}", group.name));
                 let name = |name: &String| own.clone().unwrap_or_else(|| name.clone());
-                let sender = hosts.address(side, group.family, name(&group.ends.from));
-                let receiver = hosts.address(1 - side, group.family, name(&group.ends.to));
+                let sender = hosts.address(side, group.family, name(&group.from));
+                let receiver = hosts.address(1 - side, group.family, name(&group.to));
                 let delays = |route: &[usize]| {
                     route.iter().fold(Span::ZERO, |sum, &hop| sum + scenario.hops[hop].delay.initial())
                 };

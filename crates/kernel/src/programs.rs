@@ -55,9 +55,8 @@ impl Host {
         let mut files = BTreeSet::new();
         for flow in &layout.flows {
             let group = &scenario.flows[flow.group];
-            let Some(command) = &group.command else { continue };
             let fill = Fill { peer: flow.receiver, duration: flow.stop.since(flow.start), n: flow.member };
-            for line in std::iter::once(&command.client).chain(&command.server) {
+            for line in group.programs() {
                 self.line(line, &fill, &mut files).map_err(|what| format!("flow \"{}\": {what}", group.name))?;
             }
         }

@@ -12,7 +12,6 @@ use narrows_host::layout::Layout;
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, FrameLog};
 use narrows_results::summary::{MadeIn, Passing};
-use narrows_scenario::command::Command;
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::record::packets::most_packets;
 use narrows_world::{Memory, Watch, World, WorldError};
@@ -53,8 +52,7 @@ const PACKET: u64 = 1000;
 
 /// The number of programs that a scenario runs.
 fn programs(scenario: &Scenario) -> u64 {
-    let of = |command: &Command| 1 + u64::from(command.server.is_some());
-    scenario.flows.iter().map(|flow| u64::from(flow.count) * flow.command.as_ref().map_or(0, of)).sum()
+    scenario.flows.iter().map(|flow| u64::from(flow.count) * flow.programs().count() as u64).sum()
 }
 
 /// What a scenario needs of the host.

@@ -98,9 +98,9 @@ impl Contrast {
             self.condition(&place, "stop", stop(of_a, a), stop(of_b, b));
         }
         self.condition(&place, "traffic", &a.traffic, &b.traffic);
-        let command = |flow: &Flow| flow.command.as_ref().map_or("none".into(), |c| c.client.text().to_owned());
+        let command = |flow: &Flow| flow.command.as_ref().map_or("none".into(), |c| c.text().to_owned());
         self.condition(&place, "command", command(a), command(b));
-        let ends = |flow: &Flow| format!("{} to {}, dscp {}", flow.ends.from, flow.ends.to, flow.ends.dscp.0);
+        let ends = |flow: &Flow| format!("{} to {}, dscp {}", flow.from, flow.to, flow.dscp.0);
         self.condition(&place, "hosts", ends(a), ends(b));
         let controller = |flow: &Flow| flow.controller.as_ref().map_or("none".to_owned(), ToString::to_string);
         differs(&mut self.algorithms, &place, "controller", controller(a), controller(b));

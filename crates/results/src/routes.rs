@@ -158,7 +158,7 @@ impl<'a> Routes<'a> {
     /// The kind of a flow's payload: traffic and transport, a program, or a protocol.
     fn kind(&self, flow: &'a FlowSummary) -> (&'a str, &'a str) {
         match self.group(&flow.name) {
-            Some(Group { flow: Flow { command: Some(command), .. }, .. }) => (command.client.program(), ""),
+            Some(Group { flow: Flow { command: Some(command), .. }, .. }) => (command.program(), ""),
             Some(group) => (group.flow.traffic.name(), group.flow.transport.name()),
             None => (flow.name.split(' ').next().unwrap_or_default(), ""),
         }

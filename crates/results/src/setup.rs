@@ -88,7 +88,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> PartSetup {
         ("start_s", seconds(start)),
         ("stop_s", seconds(flow.stop)),
         ("route", Fact::Text(route.join(" "))),
-        ("dscp", Fact::Number(f64::from(flow.ends.dscp.0))),
+        ("dscp", Fact::Number(f64::from(flow.dscp.0))),
         ("transport", kind_of(&flow.transport)),
     ];
     let mut part = part(&flow.name, values);
@@ -103,7 +103,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> PartSetup {
         add("controller", kind_of(controller));
     }
     match &flow.command {
-        Some(command) => add("command", Fact::Text(command.client.text().to_owned())),
+        Some(command) => add("command", Fact::Text(command.text().to_owned())),
         None => add("traffic", kind_of(&flow.traffic)),
     };
     part

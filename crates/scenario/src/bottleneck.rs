@@ -1,12 +1,12 @@
 //! Flows over one bottleneck, described in a few words: the scenario that queues are compared in.
 use crate::error::ScenarioError;
-use crate::model::{DelaySpec, Flow, Hop, RateSpec, Record, Release, Scenario, Start};
+use crate::model::{DelaySpec, Flow, Hop, RateSpec, Record, Scenario, Start};
 use crate::shorthand::FlowGroup;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Span, Time};
 
 /// One hop, and flows over it. The whole delay is in the flows' base RTT.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,25 +47,17 @@ impl Bottleneck {
     /// # Errors
     /// The part that is out of its limits.
     pub fn scenario(&self, queue: &QueueConfig, seed: u64) -> Result<Scenario, ScenarioError> {
+        let hop = Hop {
+            delay: DelaySpec::constant(self.delay()),
+            loss: self.loss,
+            ..Hop::new("bottleneck", self.rate.clone(), queue.clone())
+        };
+        let flows = self.flows.iter().map(|group| self.flow(group)).collect();
         let scenario = Scenario {
-            name: self.name.clone(),
-            duration: self.duration,
             warmup: self.warmup,
             seed,
-            hops: vec![Hop {
-                name: "bottleneck".to_owned(),
-                rate: self.rate.clone(),
-                delay: DelaySpec::constant(self.delay()),
-                jitter: Span::ZERO,
-                queue: queue.clone(),
-                overhead: Bytes::ZERO,
-                loss: self.loss,
-                release: Release::End,
-                burst: Bytes::ZERO,
-            }],
-            flows: self.flows.iter().map(|group| self.flow(group)).collect(),
             record: Record { interval: self.record_interval, ..Record::default() },
-            expects: Vec::new(),
+            ..Scenario::new(&self.name, self.duration, vec![hop], flows)
         };
         scenario.validate()?;
         Ok(scenario)

@@ -66,7 +66,7 @@ pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
 fn hosts(s: &Scenario) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for (i, flow) in s.flows.iter().enumerate() {
-        for (key, host) in [("from", &flow.ends.from), ("to", &flow.ends.to)] {
+        for (key, host) in [("from", &flow.from), ("to", &flow.to)] {
             let fault = |message| Err(Fault { part: Part::Flow(i), key: key.into(), message });
             if !is_name(host) {
                 return fault(format!("{key} cannot be {host:?}; allowed: {NAMES}"));
@@ -76,8 +76,8 @@ fn hosts(s: &Scenario) -> Result<(), Fault> {
                 return fault(format!("more than {HOSTS} hosts; allowed: at most {HOSTS}"));
             }
         }
-        if flow.ends.dscp.0 > 63 {
-            let message = format!("dscp cannot be {}; allowed: {}", flow.ends.dscp.0, dscp::ALLOWED);
+        if flow.dscp.0 > 63 {
+            let message = format!("dscp cannot be {}; allowed: {}", flow.dscp.0, dscp::ALLOWED);
             return Err(Fault { part: Part::Flow(i), key: "dscp".into(), message });
         }
     }
@@ -440,8 +440,7 @@ fn timed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
         let (stop, start) = (show(flow.stop), show(last));
         return wrong("stop", format!("stop cannot be \"{stop}\"; allowed: later than the start, {start}"));
     }
-    let lines = flow.command.iter().flat_map(|command| std::iter::once(&command.client).chain(&command.server));
-    if lines.into_iter().any(CommandLine::says_duration) && flow.stop.since(last) < Span::s(1) {
+    if flow.programs().any(CommandLine::says_duration) && flow.stop.since(last) < Span::s(1) {
         let lasts = flow.stop.since(last);
         let message = format!("a flow of {lasts} has no whole second for {{duration}}; allowed: at least 1s");
         return wrong("command", message);

@@ -6,15 +6,6 @@ use crate::suggest::hint;
 use narrows_core::Span;
 use std::net::IpAddr;
 
-/// The programs at the ends of a flow.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
-    /// Runs at the sending host from the flow's start to its stop.
-    pub client: CommandLine,
-    /// Runs at the receiving host, from before the start.
-    pub server: Option<CommandLine>,
-}
-
 /// A program and its arguments, with placeholders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine {

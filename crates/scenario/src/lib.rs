@@ -28,12 +28,10 @@ pub mod transport;
 mod write;
 
 pub use bottleneck::Bottleneck;
-pub use command::{Command, CommandLine};
+pub use command::CommandLine;
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use model::{
-    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource,
-};
+pub use model::{DelaySpec, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
 pub use settings::Setting;
 pub use suggest::hint;
 pub use trace::{NoTraces, Traces};

@@ -1,5 +1,5 @@
 //! A scenario, parsed and validated: hops, and flows with a route over them.
-use crate::command::Command;
+use crate::command::CommandLine;
 use crate::expect::Expectation;
 use crate::traffic::{Traffic, Video};
 use crate::transport::Transport;
@@ -155,8 +155,10 @@ pub struct Flow {
     pub controller: Option<ControllerConfig>,
     /// What the flow sends. With a command it is `bulk` and has no meaning.
     pub traffic: Traffic,
-    /// Programs that make the flow instead of `traffic`; only worlds that run real programs support them.
-    pub command: Option<Command>,
+    /// The program that the sending host runs instead of sending `traffic`; only worlds that run real programs support it.
+    pub command: Option<CommandLine>,
+    /// The program at the other end of `command`.
+    pub server: Option<CommandLine>,
     /// Base round-trip time at the start, all delays of hops included.
     pub rtt: Rtt,
     /// Hops from sender to receiver, by index; at least one.
@@ -173,8 +175,12 @@ pub struct Flow {
     pub transport: Transport,
     /// The IP version of its packets.
     pub family: Family,
-    /// The hosts and the code point of its packets.
-    pub ends: Endpoints,
+    /// The sending host; flows with the same name here share one host.
+    pub from: String,
+    /// The receiving host.
+    pub to: String,
+    /// Code point of the data; acknowledgments carry none.
+    pub dscp: Dscp,
 }
 
 narrows_core::choice! {
@@ -200,6 +206,34 @@ impl Family {
 }
 
 impl Flow {
+    /// A bulk transfer with CUBIC over TCP, on the first hop, from the start of the run to `stop`; between the same two hosts as all others.
+    pub fn new(name: impl Into<String>, rtt: Span, stop: Time) -> Flow {
+        Flow {
+            name: name.into(),
+            count: 1,
+            controller: Some(ControllerConfig::Cubic(Default::default())),
+            traffic: Traffic::Bulk(Default::default()),
+            command: None,
+            server: None,
+            rtt: Rtt::Fixed(rtt),
+            route: vec![0],
+            back: Vec::new(),
+            subflow_route: Vec::new(),
+            start: Start::At(Time::ZERO),
+            stop,
+            transport: Transport::Tcp(Default::default()),
+            family: Family::V4,
+            from: "sender".into(),
+            to: "receiver".into(),
+            dscp: Dscp(0),
+        }
+    }
+
+    /// Its command lines: the client's, and the server's if it has one; none without a command.
+    pub fn programs(&self) -> impl Iterator<Item = &CommandLine> {
+        self.command.iter().chain(&self.server)
+    }
+
     /// Its transport, with the headers of its packets: IPv6 adds 20 bytes to those that the scenario gives.
     pub fn carrier(&self) -> Transport {
         self.transport.over(self.family)
@@ -209,24 +243,6 @@ impl Flow {
     pub fn header(&self) -> Bytes {
         let own = if let Traffic::Video(_) = self.traffic { Video::RTP_HEADER } else { Bytes::ZERO };
         self.carrier().header() + own
-    }
-}
-
-/// The hosts at the ends of a group of flows, and its traffic class. Queues that distinguish hosts or classes read this.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Endpoints {
-    /// The sending host; flows with the same name here share one host.
-    pub from: String,
-    /// The receiving host.
-    pub to: String,
-    /// Code point of the data; acknowledgments carry none.
-    pub dscp: Dscp,
-}
-
-impl Default for Endpoints {
-    /// The same two hosts for all, best effort.
-    fn default() -> Endpoints {
-        Endpoints { from: "sender".into(), to: "receiver".into(), dscp: Dscp(0) }
     }
 }
 
@@ -272,7 +288,30 @@ impl Record {
     }
 }
 
+impl Hop {
+    /// A lossless wire without a propagation delay.
+    pub fn new(name: impl Into<String>, rate: RateSpec, queue: QueueConfig) -> Hop {
+        Hop {
+            name: name.into(),
+            rate,
+            delay: DelaySpec::constant(Span::ZERO),
+            jitter: Span::ZERO,
+            queue,
+            overhead: Bytes::ZERO,
+            loss: 0.0,
+            release: Release::End,
+            burst: Bytes::ZERO,
+        }
+    }
+}
+
 impl Scenario {
+    /// A run without a warm-up, with seed 1 and the usual records.
+    pub fn new(name: impl Into<String>, duration: Span, hops: Vec<Hop>, flows: Vec<Flow>) -> Scenario {
+        let (warmup, record, expects) = (Span::ZERO, Record::default(), Vec::new());
+        Scenario { name: name.into(), duration, warmup, seed: 1, hops, flows, record, expects }
+    }
+
     /// Names of all flows, in the order of their numbers.
     pub fn flow_names(&self) -> Vec<String> {
         let group = |flow: &Flow| -> Vec<String> {

@@ -4,8 +4,8 @@
 //! function takes the flag's name, for its messages. A queue may also be in `tc`'s words, `fq_codel limit 1000p noecn`: see [`tc`].
 use crate::error::ScenarioError;
 use crate::keys;
-use crate::model::{Endpoints, Family, Flow, RateSpec, Rtt, Start};
-use crate::parse::{default_controller, default_transport, preset_transport};
+use crate::model::{Flow, RateSpec};
+use crate::parse::{default_controller, preset_transport};
 use crate::preset::Preset;
 use crate::suggest::{hint, unit_hint, unknown, unknown_among};
 use crate::tc;
@@ -34,33 +34,10 @@ pub struct FlowGroup {
 }
 
 impl FlowGroup {
-    /// One flow with this name and the defaults for everything else.
-    pub fn named(name: &str) -> FlowGroup {
-        let traffic = Traffic::Bulk(Default::default());
-        let transport = default_transport(&traffic, None);
-        FlowGroup { name: name.into(), count: 1, controller: None, traffic, transport }
-    }
-
     /// These flows on a route, from the start of the run to `stop`.
     pub fn over(self, route: Vec<usize>, rtt: Span, stop: Time) -> Flow {
         let FlowGroup { name, count, controller, traffic, transport } = self;
-        let (rtt, start, ends) = (Rtt::Fixed(rtt), Start::At(Time::ZERO), Endpoints::default());
-        Flow {
-            name,
-            count,
-            controller,
-            traffic,
-            command: None,
-            rtt,
-            route,
-            back: Vec::new(),
-            subflow_route: Vec::new(),
-            start,
-            stop,
-            transport,
-            family: Family::V4,
-            ends,
-        }
+        Flow { count, controller, traffic, transport, route, ..Flow::new(name, rtt, stop) }
     }
 }
 

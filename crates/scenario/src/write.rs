@@ -56,8 +56,8 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
             line(out, "transport", &kind(&flow.transport));
         }
         Some(command) => {
-            line(out, "command", &quoted(command.client.text()));
-            if let Some(server) = &command.server {
+            line(out, "command", &quoted(command.text()));
+            if let Some(server) = &flow.server {
                 line(out, "server", &quoted(server.text()));
             }
             // A command needs no transport in the file unless it differs from the default.
@@ -86,9 +86,9 @@ fn flow(out: &mut String, flow: &Flow, hops: &[Hop]) {
     };
     line(out, "start", &start);
     line(out, "stop", &quoted(&show(flow.stop)));
-    line(out, "from", &quoted(&flow.ends.from));
-    line(out, "to", &quoted(&flow.ends.to));
-    line(out, "dscp", &flow.ends.dscp.0.to_string());
+    line(out, "from", &quoted(&flow.from));
+    line(out, "to", &quoted(&flow.to));
+    line(out, "dscp", &flow.dscp.0.to_string());
 }
 
 fn uniform(low: &str, high: &str) -> String {

@@ -78,9 +78,9 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
         hosts.routes.push(Routes {
             there: indices(&group.route),
             back: indices(&group.back),
-            from: host_of(&mut names, &group.ends.from),
-            to: host_of(&mut names, &group.ends.to),
-            dscp: group.ends.dscp,
+            from: host_of(&mut names, &group.from),
+            to: host_of(&mut names, &group.to),
+            dscp: group.dscp,
             splits: group.route.first().is_some_and(|&hop| scenario.hops[hop].queue.traits().splits_segments),
         });
         let second = match group.subflow_route.as_slice() {

@@ -5,11 +5,9 @@
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::{Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
-use narrows_scenario::{
-    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
-};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Scenario, Transport};
 use narrows_sim::Unwatched;
 
 // The benchmark counts allocations with the same file.
@@ -99,40 +97,17 @@ fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Sce
         true => Transport::Quic(QuicParams::default()),
         false => Transport::Tcp(TcpParams::default()),
     };
+    let hop = Hop::new("bottleneck", RateSpec::constant(Rate::mbit(50)), queue);
+    let flow = Flow {
+        count,
+        controller: Some(controller),
+        transport,
+        ..Flow::new("bulk", Span::ms(20), Time::ZERO + duration)
+    };
     let scenario = Scenario {
-        name: "steady".into(),
-        duration,
         warmup: Span::s(1),
-        seed: 1,
-        hops: vec![Hop {
-            name: "bottleneck".into(),
-            rate: RateSpec::constant(Rate::mbit(50)),
-            delay: DelaySpec::constant(Span::ZERO),
-            jitter: Span::ZERO,
-            queue,
-            overhead: Bytes::ZERO,
-            loss: 0.0,
-            release: Release::End,
-            burst: Bytes::ZERO,
-        }],
-        flows: vec![Flow {
-            name: "bulk".into(),
-            count,
-            controller: Some(controller),
-            traffic: Traffic::named("bulk").expect("bulk is registered"),
-            command: None,
-            rtt: Rtt::Fixed(Span::ms(20)),
-            route: vec![0],
-            back: Vec::new(),
-            subflow_route: Vec::new(),
-            start: Start::At(Time::ZERO),
-            stop: Time::ZERO + duration,
-            transport,
-            family: Family::V4,
-            ends: Endpoints::default(),
-        }],
         record: Record { interval: Some(Span::ms(20)), ..Record::default() },
-        expects: Vec::new(),
+        ..Scenario::new("steady", duration, vec![hop], vec![flow])
     };
     scenario.validate().expect("a legal scenario");
     scenario

@@ -14,9 +14,7 @@ use narrows_results::input::TraceFiles;
 use narrows_scenario::preset::{self, Preset};
 use narrows_scenario::shorthand;
 use narrows_scenario::traffic::Web;
-use narrows_scenario::{
-    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
-};
+use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Scenario, Start, Traffic, Transport};
 use std::path::Path;
 
 /// Something that a member of the household does.
@@ -165,18 +163,10 @@ impl Household {
 
     /// The household behind these queues, down and up, or with the link's own FIFOs only.
     pub(super) fn scenario(&self, shaping: Option<&[Shaping; 2]>, seed: u64) -> Scenario {
-        let fifo = |name: &str, rate: RateSpec| Hop {
-            name: name.to_owned(),
-            rate,
-            // The servers are half of the base RTT away.
-            delay: DelaySpec::constant(self.rtt / 2),
-            jitter: Span::ZERO,
-            queue: QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) }),
-            overhead: Bytes::ZERO,
-            loss: 0.0,
-            release: Release::End,
-            burst: Bytes::ZERO,
-        };
+        let queue = QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) });
+        // The servers are half of the base RTT away.
+        let delay = DelaySpec::constant(self.rtt / 2);
+        let fifo = |name, rate| Hop { delay: delay.clone(), ..Hop::new(name, rate, queue.clone()) };
         let [down, up] = self.rates();
         let [provider, modem] = self.link.clone();
         let mut hops = vec![fifo("provider", provider), fifo("modem", modem)];
@@ -187,15 +177,12 @@ impl Household {
             None => [vec![0], vec![1]],
             Some(_) => [vec![0, 2], vec![3, 1]],
         };
+        let flows = self.members.iter().flat_map(|member| self.flows(*member, &ways)).collect();
         Scenario {
-            name: format!("household {down} down, {up} up"),
-            duration: self.duration,
             warmup: self.warmup,
             seed,
-            hops,
-            flows: self.members.iter().flat_map(|member| self.flows(*member, &ways)).collect(),
             record: Record { flows: 0, gauges: false, ..Record::default() },
-            expects: Vec::new(),
+            ..Scenario::new(format!("household {down} down, {up} up"), self.duration, hops, flows)
         }
     }
 
@@ -208,28 +195,20 @@ impl Household {
         let flow = |direction: usize| {
             let hosts = [format!("{name} server"), name.to_owned()];
             Flow {
-                name: format!("{name} {}", ["down", "up"][direction]),
                 count: member.count,
                 controller: controller.clone(),
                 traffic: traffic.clone(),
-                command: None,
-                rtt: Rtt::Fixed(self.rtt),
                 route: ways[direction].clone(),
                 back: if transport.is_controlled() || member.what == Use::VideoCall {
                     ways[1 - direction].clone()
                 } else {
                     Vec::new()
                 },
-                subflow_route: Vec::new(),
                 start: Start::Uniform(Time::ZERO, Time::ZERO + Span::s(1)),
-                stop: Time::ZERO + self.duration,
                 transport: transport.clone(),
-                family: Family::V4,
-                ends: Endpoints {
-                    from: hosts[direction].clone(),
-                    to: hosts[1 - direction].clone(),
-                    ..Endpoints::default()
-                },
+                from: hosts[direction].clone(),
+                to: hosts[1 - direction].clone(),
+                ..Flow::new(format!("{name} {}", ["down", "up"][direction]), self.rtt, Time::ZERO + self.duration)
             }
         };
         (0..2).filter(|&direction| member.what.directions()[direction]).map(flow).collect()

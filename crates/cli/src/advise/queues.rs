@@ -2,8 +2,8 @@
 use narrows_core::params::ParamValue as _;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Rate, Span};
-use narrows_scenario::{DelaySpec, Hop, RateSpec, Release};
+use narrows_core::{Bytes, Rate};
+use narrows_scenario::{Hop, RateSpec, Release};
 
 /// A queue, and what it takes to have it.
 pub(super) struct Deployable {
@@ -228,17 +228,7 @@ impl Shaping {
             Some(Shaper { rate, burst }) => (rate, Release::Start, burst),
             None => (PORT.max(own.map_or(PORT, twice)), Release::End, Bytes::ZERO),
         };
-        Hop {
-            name: name.to_owned(),
-            rate: RateSpec::constant(rate),
-            delay: DelaySpec::constant(Span::ZERO),
-            jitter: Span::ZERO,
-            queue: self.queue.clone(),
-            overhead: ETHERNET,
-            loss: 0.0,
-            release,
-            burst,
-        }
+        Hop { overhead: ETHERNET, release, burst, ..Hop::new(name, RateSpec::constant(rate), self.queue.clone()) }
     }
 }
 

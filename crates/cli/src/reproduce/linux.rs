@@ -19,7 +19,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_results::RunResult;
 use narrows_results::summary::FlowSummary;
-use narrows_scenario::{DelaySpec, Hop, RateSpec, Record, Release, Scenario};
+use narrows_scenario::{Hop, RateSpec, Record, Release, Scenario};
 use narrows_sim::Simulator;
 use narrows_world::{World, WorldError};
 use std::path::PathBuf;
@@ -338,30 +338,18 @@ fn scenario(
         false => (rate, Release::Start, Bytes(1600)),
     };
     let flows = flows::of(setting, controllers, processing);
+    let hop = Hop { release, burst, ..Hop::new("bottleneck", RateSpec::constant(rate), queue.clone()) };
+    let (name, duration) = (format!("linux {}", setting.set), Span::from_secs_f64(setting.duration_s));
     Scenario {
-        name: format!("linux {}", setting.set),
-        duration: Span::from_secs_f64(setting.duration_s),
         warmup: Span::from_secs_f64(setting.warmup_s),
         seed,
-        hops: vec![Hop {
-            name: "bottleneck".to_owned(),
-            rate: RateSpec::constant(rate),
-            delay: DelaySpec::constant(Span::ZERO),
-            jitter: Span::ZERO,
-            queue: queue.clone(),
-            overhead: Bytes::ZERO,
-            loss: 0.0,
-            release,
-            burst,
-        }],
         // On Linux the smoothed RTT of every flow was sampled at this interval.
         record: Record {
             interval: Some(Span::ms(50)),
             flows: flows.iter().map(|flow| flow.count).sum(),
             gauges: false,
         },
-        expects: Vec::new(),
-        flows,
+        ..Scenario::new(name, duration, vec![hop], flows)
     }
 }
 

@@ -12,15 +12,11 @@ use crate::output::{Output, Request};
 use crate::term::{self, Paint};
 use crate::world;
 use cells::{Aim, Cell};
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Span, Time};
 use narrows_results::RunResult;
 use narrows_results::folder;
 use narrows_results::summary::Timing;
-use narrows_scenario::transport::TcpParams;
-use narrows_scenario::{
-    DelaySpec, Endpoints, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, Traffic, Transport,
-    shorthand,
-};
+use narrows_scenario::{Flow, Hop, RateSpec, Record, Scenario, Start, shorthand};
 use narrows_sim::Simulator;
 use narrows_world::World;
 use std::path::PathBuf;
@@ -249,40 +245,17 @@ fn run_cells(
 
 /// The cell's scenario.
 fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
+    let hop = Hop::new("bottleneck", RateSpec::constant(cell.rate), cell.queue.clone());
+    let flow = Flow {
+        controller: Some(cell.controller.clone()),
+        start: Start::Uniform(Time::ZERO, Time::ZERO + cell.rtt),
+        ..Flow::new("flow", cell.rtt, Time::ZERO + duration)
+    };
     Scenario {
-        name: cell.label(),
-        duration,
         warmup: duration / 4,
         seed,
-        hops: vec![Hop {
-            name: "bottleneck".to_owned(),
-            rate: RateSpec::constant(cell.rate),
-            delay: DelaySpec::constant(Span::ZERO),
-            jitter: Span::ZERO,
-            queue: cell.queue.clone(),
-            overhead: Bytes::ZERO,
-            loss: 0.0,
-            release: Release::End,
-            burst: Bytes::ZERO,
-        }],
-        flows: vec![Flow {
-            name: "flow".to_owned(),
-            count: 1,
-            controller: Some(cell.controller.clone()),
-            traffic: Traffic::Bulk(Default::default()),
-            command: None,
-            rtt: Rtt::Fixed(cell.rtt),
-            route: vec![0],
-            back: vec![],
-            subflow_route: vec![],
-            start: Start::Uniform(Time::ZERO, Time::ZERO + cell.rtt),
-            stop: Time::ZERO + duration,
-            transport: Transport::Tcp(TcpParams::default()),
-            family: Family::V4,
-            ends: Endpoints::default(),
-        }],
         record: Record { interval: Some(SPACING), ..Record::default() },
-        expects: Vec::new(),
+        ..Scenario::new(cell.label(), duration, vec![hop], vec![flow])
     }
 }
 

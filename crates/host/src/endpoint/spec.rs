@@ -115,7 +115,7 @@ pub(super) fn flows(scenario: &Scenario) -> Result<Vec<Spec>, HostError> {
                 application: Application::new(&group.traffic, rng),
                 start: build::start(scenario, group, member),
                 stop: group.stop,
-                dscp: group.ends.dscp,
+                dscp: group.dscp,
                 carrier: carrier.clone(),
                 call: video.filter(|_| group.command.is_none()).map(call),
                 messages,
@@ -132,7 +132,7 @@ fn carrier(scenario: &Scenario, group: &model::Flow) -> Result<Carrier, HostErro
     }
     match &group.carrier() {
         Transport::Quic(quic) => {
-            if group.ends.dscp != Dscp(0) {
+            if group.dscp != Dscp(0) {
                 return Err(refuse(
                     "packets of quic have no dscp here, because the transport sets their class; leave it out".into(),
                 ));

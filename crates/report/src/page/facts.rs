@@ -122,7 +122,7 @@ fn rtts(scenario: &Scenario) -> String {
 
 fn flow(flow: &narrows_scenario::Flow) -> String {
     if let Some(command) = &flow.command {
-        let program = command.client.program().to_owned();
+        let program = command.program().to_owned();
         return if flow.count == 1 { program } else { format!("{} × {program}", flow.count) };
     }
     let what = flow.controller.as_ref().map_or_else(|| flow.transport.name().to_owned(), |c| c.name().to_owned());

@@ -1,18 +1,18 @@
 //! `[[flow]]`: what is sent, how, from when to when, and over which hops.
 use super::reader::{Item, Section};
 use crate::check;
-use crate::command::{self, Command, CommandLine};
+use crate::command::{self, CommandLine};
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::keys::{self, FlowKeys};
-use crate::model::{Endpoints, Flow, Hop, Rtt, Start};
+use crate::model::{Flow, Hop, Rtt, Start};
 use crate::preset::Preset;
 use crate::suggest::hint;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Span, Time};
+use narrows_core::{Dscp, Span, Time};
 use std::collections::HashMap;
 
 const RTT_FORMS: &str = "\"50ms\" or { uniform = [\"10ms\", \"100ms\"] }";
@@ -47,7 +47,7 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
     let name = section.need("name", check::NAMES)?.string(check::NAMES)?.to_owned();
     let mut plain = FlowKeys::default();
     section.fill(&mut plain)?;
-    let command = command(section)?;
+    let (command, server) = command(section)?;
     let traffic = match section.item("traffic") {
         Some(item) if command.is_some() => return Err(item.error(check::COMMAND_OR_TRAFFIC)),
         Some(item) => item.kind::<Traffic>()?,
@@ -80,7 +80,11 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
     let back = section.item("back").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let subflow_route = section.item("subflow_route").map(|item| way(&item, hops)).transpose()?.unwrap_or_default();
     let stop = Time::ZERO + stop;
-    let ends = ends(section)?;
+    let host = |key, default: &str| match section.item(key) {
+        Some(item) => item.string(check::NAMES).map(str::to_owned),
+        None => Ok(default.to_owned()),
+    };
+    let (from, to, dscp) = (host("from", "sender")?, host("to", "receiver")?, dscp(section)?);
     let FlowKeys { count, family } = plain;
     Ok(Flow {
         name,
@@ -88,6 +92,7 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
         controller,
         traffic,
         command,
+        server,
         rtt,
         route,
         back,
@@ -96,47 +101,34 @@ pub(super) fn read(section: &Section<'_>, hops: &HopNames<'_>, duration: Span) -
         stop,
         transport,
         family,
-        ends,
+        from,
+        to,
+        dscp,
     })
 }
 
 /// The programs at the ends.
-fn command(section: &Section<'_>) -> Result<Option<Command>, ScenarioError> {
+fn command(section: &Section<'_>) -> Result<(Option<CommandLine>, Option<CommandLine>), ScenarioError> {
     let line = |key: &str| -> Result<Option<CommandLine>, ScenarioError> {
         let Some(item) = section.item(key) else { return Ok(None) };
         let text = item.string(command::ALLOWED)?;
         CommandLine::parse(text).map(Some).map_err(|message| item.error(format!("{key} {message}")))
     };
     match (line("command")?, line("server")?) {
-        (Some(client), server) => Ok(Some(Command { client, server })),
-        (None, None) => Ok(None),
         (None, Some(_)) => {
             let message = "server without command; allowed: a command, for which the server is the other end";
             Err(section.item("server").map_or_else(|| section.error(message), |item| item.error(message)))
         }
+        lines => Ok(lines),
     }
 }
 
-/// Hosts and code point.
-fn ends(section: &Section<'_>) -> Result<Endpoints, ScenarioError> {
-    let mut ends = Endpoints::default();
-    if let Some(item) = section.item("from") {
-        ends.from = item.string(check::NAMES)?.to_owned();
-    }
-    if let Some(item) = section.item("to") {
-        ends.to = item.string(check::NAMES)?.to_owned();
-    }
-    if let Some(item) = section.item("dscp") {
-        ends.dscp = match item.is_string() {
-            true => {
-                let name = item.string(dscp::ALLOWED)?;
-                let hint = || hint(name, dscp::NAMES.iter().map(|&(name, _)| name));
-                dscp::named(name).ok_or_else(|| item.refuse(dscp::ALLOWED, &hint()))?
-            }
-            false => item.value::<dscp::Number>()?.0,
-        };
-    }
-    Ok(ends)
+/// The code point.
+fn dscp(section: &Section<'_>) -> Result<Dscp, ScenarioError> {
+    let Some(item) = section.item("dscp") else { return Ok(Dscp(0)) };
+    let Some(name) = item.as_str() else { return Ok(item.value::<dscp::Number>()?.0) };
+    let hint = || hint(name, dscp::NAMES.iter().map(|&(name, _)| name));
+    dscp::named(name).ok_or_else(|| item.refuse(dscp::ALLOWED, &hint()))
 }
 
 /// The transport for this traffic if the scenario gives none; two subflows need QUIC.

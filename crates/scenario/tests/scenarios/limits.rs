@@ -65,7 +65,7 @@ fn too_many_flows_hosts_paths_back_and_steps_are_refused_by_name() {
         .map(|n| {
             let mut flow = flow.clone();
             flow.name = format!("f{n}");
-            flow.ends.from = format!("host{n}");
+            flow.from = format!("host{n}");
             flow
         })
         .collect();

@@ -8,8 +8,7 @@ use narrows_scenario::command::Fill;
 use narrows_scenario::expect::{Expectation, Runs};
 use narrows_scenario::model::Release;
 use narrows_scenario::{
-    Command, CommandLine, DelaySpec, Endpoints, Family, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start,
-    Traffic, Transport,
+    CommandLine, DelaySpec, Family, Flow, Hop, NoTraces, RateSpec, Record, Rtt, Scenario, Start, Traffic, Transport,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -52,7 +51,9 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
     assert_eq!((tcp.traffic.name(), tcp.transport.name()), ("bulk", "tcp"));
     assert_eq!(tcp.controller, ControllerConfig::named("cubic"));
-    assert_eq!((&tcp.ends, &udp.ends), (&Endpoints::default(), &Endpoints::default()));
+    for flow in [tcp, udp] {
+        assert_eq!((&*flow.from, &*flow.to, flow.dscp), ("sender", "receiver", Dscp(0)));
+    }
     assert_eq!((udp.transport.name(), &udp.controller), ("udp", &None));
 }
 
@@ -94,8 +95,7 @@ fn units_tables_and_schedules_are_read() {
     assert_eq!((s.seed, s.warmup, s.record.flows), (16, Span::ms(1500), 0));
     assert_eq!(s.flows[0].rtt, Rtt::Uniform(Span::ms(10), Span::ms(30)));
     assert_eq!(s.flows[0].start, Start::Uniform(at(0), at(5)));
-    let ends = Endpoints { from: "phone".into(), to: "server 1".into(), dscp: Dscp(34) };
-    assert_eq!(s.flows[0].ends, ends);
+    assert_eq!((&*s.flows[0].from, &*s.flows[0].to, s.flows[0].dscp), ("phone", "server 1", Dscp(34)));
     let Transport::Tcp(tcp) = &s.flows[0].transport else { panic!("tcp") };
     assert!(tcp.ecn && tcp.initial_window.0 == 3);
     assert_eq!(parse(&s.to_toml()), Ok(s));
@@ -126,11 +126,11 @@ fn programs_need_neither_controller_nor_transport() {
     let [web, page] = s.flows.as_slice() else { panic!("two flows") };
     assert_eq!((&web.controller, &web.traffic), (&None, &Traffic::Bulk(Default::default())));
     assert_eq!((page.controller.clone(), page.transport.name()), (ControllerConfig::named("bbr"), "tcp"));
-    let command = web.command.as_ref().unwrap();
+    let [client, server] = web.programs().collect::<Vec<_>>()[..] else { panic!("two programs") };
     let fill = Fill { peer: "10.0.0.2".parse().unwrap(), duration: Span::s(9), n: 1 };
     let words = ["iperf3", "-c", "10.0.0.2", "-t", "9", "-p", "5201"];
-    assert_eq!(command.client.argv(&fill), words);
-    assert_eq!(command.server.as_ref().unwrap().argv(&fill).last().unwrap(), "/tmp/a \"b\".log");
+    assert_eq!(client.argv(&fill), words);
+    assert_eq!(server.argv(&fill).last().unwrap(), "/tmp/a \"b\".log");
     assert_eq!(s.validate(), Ok(()));
     let reason = "flow \"web\" runs a command: only the live world can do that; allowed here: traffic";
     assert_eq!(s.needs_live().as_deref(), Some(reason));
@@ -225,23 +225,22 @@ fn any_hop() -> impl Strategy<Value = Hop> {
     let plain = (times, 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
     (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
         |(rate, queue, ((delay, jitter), overhead, loss, burst), name)| Hop {
-            name,
-            rate,
             jitter: Span::ns((delay.min().as_ns() as f64 * jitter) as u64),
             delay,
-            queue,
             overhead: Bytes(overhead),
             loss,
             release: if burst.is_some() { Release::Start } else { Release::End },
             burst: Bytes(burst.unwrap_or(0)),
+            ..Hop::new(name, rate, queue)
         },
     )
 }
 
-fn any_command() -> impl Strategy<Value = Option<Command>> {
+/// A client and perhaps a server, or nothing.
+fn any_command() -> impl Strategy<Value = (Option<CommandLine>, Option<CommandLine>)> {
     let line = || "[a-z{}'\"\\\\ #é]{1,12}".prop_filter_map("a legal one", |text| CommandLine::parse(&text).ok());
     proptest::option::weighted(0.2, (line(), proptest::option::of(line())))
-        .prop_map(|lines| lines.map(|(client, server)| Command { client, server }))
+        .prop_map(|lines| lines.map_or((None, None), |(client, server)| (Some(client), server)))
 }
 
 fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
@@ -251,7 +250,7 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
         (any::<u32>(), proptest::option::of(any::<u32>()), 0..4_000_000_000u64, proptest::option::of(any::<u32>()));
     (kinds, times, way(), way(), 1..100u32, any::<prop::sample::Index>(), 1..u64::MAX / 2).prop_map(
         move |(
-            (controller, traffic, transport, command),
+            (controller, traffic, transport, (command, server)),
             (rtt, wide, start, late),
             mut route,
             back,
@@ -274,20 +273,22 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
             let rtt = least + Span::ns(u64::from(rtt));
             let start = Time::from_ns(start);
             Flow {
-                name: String::new(),
                 count,
                 controller: transport.is_controlled().then_some(controller),
                 traffic,
                 command,
+                server,
                 rtt: wide.map_or(Rtt::Fixed(rtt), |wide| Rtt::Uniform(rtt, rtt + Span::ns(wide.into()))),
                 route,
                 back: back.clone(),
                 subflow_route: if splits { back.clone() } else { Vec::new() },
                 start: late.map_or(Start::At(start), |late| Start::Uniform(start, start + Span::ns(late.into()))),
-                stop: start + Span::s(5) + Span::ns(stop),
                 transport,
                 family: if count % 2 == 0 { Family::V6 } else { Family::V4 },
-                ends: Endpoints { from: format!("h{}", count % 7), to: "b.1".into(), dscp: Dscp(count as u8 % 64) },
+                from: format!("h{}", count % 7),
+                to: "b.1".into(),
+                dscp: Dscp(count as u8 % 64),
+                ..Flow::new("", rtt, start + Span::s(5) + Span::ns(stop))
             }
         },
     )
@@ -312,14 +313,11 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 let interval = interval.map(Span::us);
                 let record = Record { interval, flows: record, gauges };
                 Scenario {
-                    name,
-                    duration: Span::s(duration),
                     warmup: Span::ns(warmup),
                     seed,
-                    hops,
-                    flows,
                     record,
                     expects: expects(seed),
+                    ..Scenario::new(name, Span::s(duration), hops, flows)
                 }
             },
         )

@@ -378,7 +378,7 @@ fn flows(scenario: &Scenario) -> Vec<Flow> {
     let (mut hosts, mut names) = (BTreeMap::new(), scenario.flow_names().into_iter());
     let mut flows = Vec::new();
     for group in &scenario.flows {
-        let hosts = [&group.ends.from, &group.ends.to].map(|name| {
+        let hosts = [&group.from, &group.to].map(|name| {
             let next = hosts.len() as u16;
             *hosts.entry(name.as_str()).or_insert(next)
         });
@@ -414,7 +414,7 @@ fn flow(group: &model::Flow, hosts: [u16; 2]) -> Flow {
         marks,
         hosts,
         family: group.family,
-        dscp: group.ends.dscp,
+        dscp: group.dscp,
         new_ports,
         lengths: Lengths::default(),
     }

@@ -4,8 +4,8 @@ use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::traffic::Thin;
-use narrows_scenario::transport::{TcpParams, UdpParams};
-use narrows_scenario::{Endpoints, Family, Flow, Rtt, Start, Traffic, Transport};
+use narrows_scenario::transport::UdpParams;
+use narrows_scenario::{Flow, Start, Traffic, Transport};
 
 /// Prefix of the names of bulk flows.
 pub(super) const BULK: &str = "bulk";
@@ -57,20 +57,9 @@ pub(super) fn of(setting: &Setting, controllers: &[ControllerConfig], processing
 /// A TCP flow that starts between these times and runs to the end.
 fn flow(setting: &Setting, name: &str, rtt: Span, (from, to): (Span, Span)) -> Flow {
     Flow {
-        name: name.to_owned(),
-        count: 1,
         controller: None,
-        traffic: Traffic::Bulk(Default::default()),
-        command: None,
-        rtt: Rtt::Fixed(rtt),
-        route: vec![0],
-        back: vec![],
-        subflow_route: vec![],
         start: Start::Uniform(Time::ZERO + from, Time::ZERO + to),
-        stop: Time::ZERO + Span::from_secs_f64(setting.duration_s),
-        transport: Transport::Tcp(TcpParams::default()),
-        family: Family::V4,
-        ends: Endpoints::default(),
+        ..Flow::new(name, rtt, Time::ZERO + Span::from_secs_f64(setting.duration_s))
     }
 }
 
