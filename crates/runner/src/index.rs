@@ -1,17 +1,18 @@
 //! An index of finished runs, so that long commands need not repeat them.
 //!
 //! The key of a run is a digest of the program and of everything that determines its result. The program is represented by the
-//! bytes of its own file, not by its version: a program built from changed sources has the same version, but may give other results.
+//! linker's build id, not by its version: a program built from changed sources has the same version, but may give other results.
 //! A line is added as soon as a run is finished, so that a command can continue after any kind of stop. Each line ends with a checksum
 //! over its key and values. A line that a disk, a crash or a person has changed does not agree with it, and its run is made again.
 //!
 //! Where the program is an interpreter, its file says nothing; [`SOURCES`] then stands for it.
+use object::read::{Object as _, ReadCache};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
@@ -80,10 +81,12 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     format!("{hash:016x}")
 }
 
-/// The identity of this program. If it cannot read its own file, it reuses no run of another process.
+/// The identity of this program: its build id or, if the linker gave it none, a digest of its file. A program that cannot read its own
+/// file reuses no run of another process.
 fn program() -> String {
-    let digest = own_file().and_then(digest_of_file).unwrap_or_else(|_| RandomState::new().hash_one(()));
-    format!("{digest:016x}")
+    let file = own_file();
+    let known = file.and_then(|mut file| build_id(&file).map_or_else(|| digest_of(&mut file), Ok));
+    known.unwrap_or_else(|_| format!("{:016x}", RandomState::new().hash_one(())))
 }
 
 /// The running program's file: where `/proc` exists, the right one even if another file has its name now.
@@ -91,36 +94,24 @@ fn own_file() -> io::Result<File> {
     File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))
 }
 
-/// As FNV-1a, but eight bytes at a time, since a program may have a hundred megabytes. Every step is invertible, so two files
-/// that differ in one place never have the same digest.
-fn digest_of_file(mut file: impl Read) -> io::Result<u64> {
-    let (mut hash, mut length, mut part) = (OFFSET, 0, Vec::new());
-    while file.by_ref().take(PART).read_to_end(&mut part)? > 0 {
-        length += part.len() as u64;
-        let (words, rest) = part.as_chunks::<8>();
-        for &word in words {
-            hash = absorb(hash, word);
-        }
-        if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            hash = absorb(hash, word);
-        }
-        part.clear();
-    }
-    Ok((hash ^ length).wrapping_mul(PRIME))
+/// What the linker has made of the program's contents: an ELF build id or a Mach-O UUID.
+fn build_id(file: &File) -> Option<String> {
+    let cache = ReadCache::new(file);
+    let object = object::File::parse(&cache).ok()?;
+    let id = object.build_id().ok()?.map(<[u8]>::to_vec).or_else(|| Some(object.mach_uuid().ok()??.to_vec()))?;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn absorb(hash: u64, word: [u8; 8]) -> u64 {
-    let hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(PRIME);
-    hash ^ hash >> 32
+fn digest_of(file: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(digest([bytes.as_slice()]))
 }
 
 /// The offset basis of FNV-1a.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
-/// Bytes read at a time: a whole number of words.
-const PART: u64 = 1 << 16;
 
 /// The runs in the text of an index. A line that was cut off or changed is left out, so that its run is made again.
 pub fn parse(text: &[u8]) -> HashMap<String, serde_json::Value> {
@@ -209,19 +200,21 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_every_byte_of_its_file() {
+    fn a_program_is_its_build_id_or_every_byte_of_its_file() {
         assert_eq!(program(), program(), "it can be read");
-        let file: Vec<u8> = (0..PART as usize + 13).map(|n| (n % 251) as u8).collect();
-        let all = digest_of_file(&file[..]).unwrap();
-        for place in [0, 8, PART as usize - 1, PART as usize, file.len() - 1] {
-            let mut other = file.clone();
-            other[place] ^= 1;
-            assert_ne!(digest_of_file(&other[..]).unwrap(), all, "byte {place}");
+        let own = own_file().unwrap();
+        if cfg!(target_os = "linux") {
+            assert_eq!(build_id(&own), Some(program()), "the linker gives this program a build id");
         }
-        // A zero byte at the end changes the digest too.
-        assert_ne!(digest_of_file(&[&file[..], &[0]].concat()[..]).unwrap(), all);
-        // The digest does not depend on how the bytes are split into reads.
-        assert_eq!(digest_of_file((&file[..99]).chain(&file[99..])).unwrap(), all);
+        let path = std::env::temp_dir().join(format!("narrows-program-{}", std::process::id()));
+        let of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut file = File::open(&path).unwrap();
+            assert_eq!(build_id(&file), None, "no program");
+            digest_of(&mut file).unwrap()
+        };
+        assert_ne!(of(b"a program"), of(b"a program\0"));
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
