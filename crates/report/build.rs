@@ -1,5 +1,7 @@
 //! Takes the chart library out of the `plotly` crate and compresses it, so that a page carries a third of its size and
 //! the program none of the parts that a page does not need (MathJax).
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use std::error::Error;
 use std::path::Path;
 
@@ -13,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("the plotly crate no longer carries plotly.js as a script tag of its own")?;
     let packed = miniz_oxide::deflate::compress_to_vec_zlib(script.as_bytes(), BEST);
     let out = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
-    std::fs::write(Path::new(&out).join("plotly.js.zlib"), packed)?;
+    std::fs::write(Path::new(&out).join("plotly.js.zlib.base64"), BASE64_STANDARD.encode(packed))?;
     Ok(())
 }
 

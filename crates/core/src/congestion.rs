@@ -194,7 +194,7 @@ pub trait CongestionController: Sized {
     const EVERY_SENT: bool = true;
     /// May its [`SendLimits`] hold a pacing rate?
     const PACES: bool = true;
-    /// Does it send over two subflows, as its [`Split`] says?
+    /// Does it send over two subflows? They are [`Self::subflows`].
     const SPLITS: bool = false;
     /// What it needs to know about marks.
     const MARKS: Marks = Marks::Classic;
@@ -208,9 +208,11 @@ pub trait CongestionController: Sized {
     fn on_loss(&mut self, event: &Loss);
     /// A packet was delivered or lost; comes before the acknowledgment's `on_ack` and `on_loss`. Only for [`Self::PACKET_FEEDBACK`].
     fn on_packet_feedback(&mut self, _event: &PacketFeedback) {}
-    /// Reduces its window to `numerator` / `denominator` of its size, because a detector asks for it. `false` if it cannot, because it
-    /// measures the path by itself; Tonopah then sends an eighth less for one round trip only.
-    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
+    /// Reduces its window to `numerator` / `denominator` of its size, because a detector asks for it. A controller that measures the path
+    /// by itself changes nothing and returns `false`; Tonopah then sends an eighth less for one round trip only.
+    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
+        false
+    }
     /// The last congestion event was spurious (Eifel, F-RTO, D-SACK): restore the window and threshold from before it.
     fn on_spurious(&mut self, _now: Time) {}
     /// The window has gone unused.
@@ -223,18 +225,20 @@ pub trait CongestionController: Sized {
     }
     /// The present limits.
     fn send_limits(&self) -> SendLimits;
-    /// How the connection divides its packets over two subflows. Only for [`Self::SPLITS`].
-    fn split(&self) -> Split {
-        Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
-    }
-    /// Its detector's verdict on the bottleneck, if it has a detector.
-    fn verdict(&self) -> Option<Verdict> {
+    /// Its two subflows. Only for [`Self::SPLITS`].
+    fn subflows(&self) -> Option<&dyn Subflows> {
         None
     }
-    /// Its detections and recoveries so far, if it has a detector.
-    fn events(&self) -> Option<Events> {
-        None
-    }
+}
+
+/// What a controller with two subflows, and thus a detector, shows in addition.
+pub trait Subflows {
+    /// How the connection divides its packets over them.
+    fn split(&self) -> Split;
+    /// The detector's verdict on the bottleneck.
+    fn verdict(&self) -> Verdict;
+    /// Detections and recoveries so far.
+    fn events(&self) -> Events;
 }
 
 /// Not inlined, because in one dispatch all controllers would pay for the largest one's stack frame.
@@ -328,14 +332,6 @@ macro_rules! controllers {
                 }
             }
 
-            /// See [`CongestionController::SPLITS`].
-            pub const fn splits(&self) -> bool {
-                match self {
-                    $( Controller::$Type(_) => <$module::$Type as CongestionController>::SPLITS, )*
-                    Controller::Custom(c) => c.traits.splits,
-                }
-            }
-
             /// See [`CongestionController::PACKET_FEEDBACK`].
             #[inline]
             pub const fn wants_packet_feedback(&self) -> bool {
@@ -359,19 +355,10 @@ macro_rules! controllers {
                 each!(self, c => c.on_packet_feedback(event))
             }
 
-            /// See [`CongestionController::split`].
-            pub fn split(&self) -> Split {
-                each!(self, c => c.split())
-            }
-
-            /// See [`CongestionController::verdict`].
-            pub fn verdict(&self) -> Option<Verdict> {
-                each!(self, c => c.verdict())
-            }
-
-            /// See [`CongestionController::events`].
-            pub fn events(&self) -> Option<Events> {
-                each!(self, c => c.events())
+            /// See [`CongestionController::subflows`].
+            #[inline]
+            pub fn subflows(&self) -> Option<&dyn Subflows> {
+                each!(self, c => c.subflows())
             }
 
             /// See [`CongestionController::EVERY_SENT`].

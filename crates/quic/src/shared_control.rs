@@ -12,7 +12,7 @@
 use crate::PATHS;
 use crate::event::{Event, What};
 use crate::flights::Flights;
-use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits, Split};
+use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits, Split, Subflows};
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::pacer::Grain;
 use narrows_core::sender::packetwise::{InFlight, News, Packetwise};
@@ -358,12 +358,12 @@ impl SharedControl {
 
     /// The detector's verdict; `None` without a detector, or when a path is lost.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        self.control.as_ref()?.controller().verdict()
+        self.control.as_ref()?.controller().subflows().map(Subflows::verdict)
     }
 
     /// The detections and recoveries so far; `None` without a detector.
     pub(crate) fn events(&self) -> Option<Events> {
-        self.control.as_ref()?.controller().events()
+        self.control.as_ref()?.controller().subflows().map(Subflows::events)
     }
 
     /// The RTT samples since the last call, the newest [`SAMPLES`] of them.

@@ -54,7 +54,7 @@ pub fn render_with(comparison: &Comparison, events: Option<&Events>) -> Result<S
         ),
         data: packed(&data),
         events: events.map(|events| packed(&events)),
-        library: BASE64_STANDARD.encode(LIBRARY),
+        library: LIBRARY,
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().map_err(|error| error.to_string())
@@ -88,7 +88,7 @@ struct Page<'a> {
     script: &'static str,
     data: String,
     events: Option<String>,
-    library: String,
+    library: &'static str,
     version: &'static str,
 }
 
@@ -119,8 +119,8 @@ pub(crate) fn packed(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(bytes, FAIR))
 }
 
-/// plotly.js from its crate, deflated by the build script.
-pub(crate) const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.zlib"));
+/// plotly.js from its crate, deflated and in base64 by the build script.
+pub(crate) const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.zlib.base64"));
 
 /// Most flows with rows of their own.
 const MAX_FLOWS: usize = 100;

@@ -4,8 +4,6 @@ use crate::heat;
 use crate::palette::{self, Paint};
 use crate::terminal::Style;
 use askama::Template;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -201,7 +199,7 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
             include_str!("../templates/sheets.js")
         ),
         data,
-        library: BASE64_STANDARD.encode(crate::page::LIBRARY),
+        library: crate::page::LIBRARY,
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().map_err(|error| error.to_string())
@@ -235,7 +233,7 @@ struct Page<'a> {
     script: &'static str,
     /// The charts, packed.
     data: Vec<String>,
-    library: String,
+    library: &'static str,
     version: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! The learner's place in a simulation: a controller that obeys it, or a queue that does. Each measures the interval between two steps.
 use narrows_core::congestion::{
-    Ack, CongestionController, Loss, PathHint, Reduction, SendLimits, Sent, Split, Underuse, open as controllers,
+    Ack, CongestionController, Loss, PathHint, Reduction, SendLimits, Sent, Underuse, open as controllers,
 };
 use narrows_core::queue::open as queues;
 use narrows_core::queue::{Backlog, Ctx, LinkHint, Next, QueueDiscipline};
@@ -265,10 +265,6 @@ impl CongestionController for Sender {
         self.shared.on_lost(event.total_lost, &mut self.total_lost);
     }
 
-    fn reduce_cwnd(&mut self, _: u64, _: u64, _: Time) -> bool {
-        false
-    }
-
     fn on_underuse(&mut self, _: &Underuse) {}
 
     fn send_limits(&self) -> SendLimits {
@@ -279,10 +275,6 @@ impl CongestionController for Sender {
             pacing: (rate > 0).then(|| Rate::bit(rate)),
             burst: self.mss * 2,
         }
-    }
-
-    fn split(&self) -> Split {
-        Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
     }
 }
 

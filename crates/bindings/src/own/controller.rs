@@ -6,9 +6,8 @@ use super::part::{Part, Timer};
 use super::{Class, Instance, seconds};
 use narrows_core::congestion::open::{ControllerTraits, Controllers, DynController, OpenController};
 use narrows_core::congestion::{
-    Ack, Loss, LossKind, Marks, PacketFeedback, PathHint, Phase, Reduction, SendLimits, Sent, Split, Underuse,
+    Ack, Loss, LossKind, Marks, PacketFeedback, PathHint, Phase, Reduction, SendLimits, Sent, Subflows, Underuse,
 };
-use narrows_core::detector::{Events, Verdict};
 use narrows_core::registry::DynParams;
 use narrows_core::registry::open;
 use narrows_core::{Bytes, Rate, Rng, Time};
@@ -487,15 +486,7 @@ impl DynController for PyController {
         self.limits
     }
 
-    fn split(&self) -> Split {
-        Split { shares: [1.0, 0.0], jitter: 0.0, independent: false }
-    }
-
-    fn verdict(&self) -> Option<Verdict> {
-        None
-    }
-
-    fn events(&self) -> Option<Events> {
+    fn subflows(&self) -> Option<&dyn Subflows> {
         None
     }
 }

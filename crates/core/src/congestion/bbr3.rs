@@ -426,9 +426,6 @@ impl CongestionController for Bbr3 {
     }
 
     #[inline]
-    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
     fn send_limits(&self) -> SendLimits {
         SendLimits {
             cwnd: self.mss * self.cwnd,

@@ -270,10 +270,6 @@ impl CongestionController for Copa {
         }
     }
 
-    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
-
     fn send_limits(&self) -> SendLimits {
         let cwnd = Bytes((self.cwnd * self.mss.0 as f64) as u64).max(self.mss);
         let rtt = self.rtts.as_ref().map(|rtts| Span::ns(rtts.standing.get())).or(self.hint);

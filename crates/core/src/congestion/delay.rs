@@ -166,10 +166,6 @@ impl CongestionController for Delay {
         }
     }
 
-    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
-
     fn send_limits(&self) -> SendLimits {
         let rate = self.rate.map(|bps| Rate::bit(bps as u64));
         // The rate is the limit. The window is twice the rate's data in flight, for times when the RTT rises or acknowledgments cease.

@@ -1,9 +1,8 @@
 //! A user's own controllers in the registry: [`CongestionController`] as an object.
 use super::{
     Ack, CongestionController, ControllerConfig, Loss, Marks, PacketFeedback, PathHint, Reduction, SendLimits, Sent,
-    Split, Underuse,
+    Subflows, Underuse,
 };
-use crate::detector::{Events, Verdict};
 use crate::registry::DynParams;
 use crate::registry::open::{Blueprint, Custom, Of, Open, Table};
 use crate::{Rng, Time};
@@ -32,12 +31,8 @@ pub trait DynController: Send {
     fn next_timer(&self) -> Option<Time>;
     /// See [`CongestionController::send_limits`].
     fn send_limits(&self) -> SendLimits;
-    /// See [`CongestionController::split`].
-    fn split(&self) -> Split;
-    /// See [`CongestionController::verdict`].
-    fn verdict(&self) -> Option<Verdict>;
-    /// See [`CongestionController::events`].
-    fn events(&self) -> Option<Events>;
+    /// See [`CongestionController::subflows`].
+    fn subflows(&self) -> Option<&dyn Subflows>;
 }
 
 impl<C: CongestionController + Send> DynController for C {
@@ -71,14 +66,8 @@ impl<C: CongestionController + Send> DynController for C {
     fn send_limits(&self) -> SendLimits {
         CongestionController::send_limits(self)
     }
-    fn split(&self) -> Split {
-        CongestionController::split(self)
-    }
-    fn verdict(&self) -> Option<Verdict> {
-        CongestionController::verdict(self)
-    }
-    fn events(&self) -> Option<Events> {
-        CongestionController::events(self)
+    fn subflows(&self) -> Option<&dyn Subflows> {
+        CongestionController::subflows(self)
     }
 }
 

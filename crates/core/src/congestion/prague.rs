@@ -183,10 +183,6 @@ impl CongestionController for Prague {
         self.window.decay(event);
     }
 
-    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
-
     fn send_limits(&self) -> SendLimits {
         let plan = self.window.send_limits();
         let doubling = plan.ssthresh.is_none_or(|ssthresh| plan.cwnd.0 < ssthresh.0 / 2);

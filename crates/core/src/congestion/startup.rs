@@ -6,10 +6,10 @@
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::vivace::VivaceParams;
 use super::{
-    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
+    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Subflows,
     Underuse,
 };
-use crate::detector::{DetectorConfig, Events, Verdict};
+use crate::detector::DetectorConfig;
 use crate::params::nested::Nested;
 use crate::{Rate, Rng, Time};
 

@@ -4,10 +4,10 @@
 //! only under congestion, so it is a congestion signal that comes before a loss.
 use super::parts::detecting::{Detecting, Reaction, Settings, detecting};
 use super::{
-    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Split,
+    Ack, CongestionController, ControllerConfig, Loss, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Subflows,
     Underuse,
 };
-use crate::detector::{DetectorConfig, Events, Verdict};
+use crate::detector::DetectorConfig;
 use crate::params::nested::Nested;
 use crate::{Rng, Span, Time};
 
@@ -87,7 +87,7 @@ mod tests {
             let (now, lost, total_lost) = (Time::ZERO, Bytes::ZERO, Bytes::ZERO);
             c.on_loss(&Loss { now, kind: LossKind::Ecn, lost, total_lost, inflight: bytes, nxt: bytes, first: true });
         }
-        (c.events().unwrap_or_default().recoveries, c.send_limits().cwnd.0 / MSS.0)
+        (c.subflows().expect("it has two").events().recoveries, c.send_limits().cwnd.0 / MSS.0)
     }
 
     #[test]

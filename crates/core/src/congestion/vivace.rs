@@ -159,9 +159,6 @@ impl CongestionController for Vivace {
     }
 
     #[inline]
-    fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-        false
-    }
     fn send_limits(&self) -> SendLimits {
         self.trials.send_limits()
     }

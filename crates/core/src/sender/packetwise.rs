@@ -9,7 +9,7 @@ use super::pacer::{Grain, SplitPacer, SubflowPacing};
 use super::rtt::Rtt;
 use crate::congestion::{
     Ack, Controller, ControllerConfig, Loss, LossKind, Marks, PacketFeedback, PacketOutcome, PathHint, Phase,
-    SendLimits, Sent, Split,
+    SendLimits, Sent, Split, Subflows,
 };
 use crate::{Bytes, Rate, Rng, Span, Time};
 
@@ -55,7 +55,6 @@ pub struct Packetwise {
     controller: Controller,
     answers_marks_itself: bool,
     wants_packet_feedback: bool,
-    splits: bool,
     rtts: [Rtt; SUBFLOWS],
     last_sent: Time,
     pacer: SplitPacer,
@@ -86,11 +85,10 @@ impl Packetwise {
         }
         let controller = config.build(path, now, control);
         let mut pacer = SplitPacer::new(pacing);
-        pacer.divide(config.splits().then(|| controller.split()), now);
+        pacer.divide(controller.subflows().map(Subflows::split), now);
         Packetwise {
             wants_packet_feedback: controller.wants_packet_feedback(),
             answers_marks_itself: config.marks() == Marks::Scalable,
-            splits: controller.splits(),
             controller,
             rtts,
             last_sent: Time::ZERO,
@@ -164,7 +162,7 @@ impl Packetwise {
 
     /// Each subflow's part of the sending rate; `None` for a connection of one subflow.
     pub fn split(&self) -> Option<Split> {
-        self.splits.then(|| self.controller.split())
+        self.controller.subflows().map(Subflows::split)
     }
 
     /// May another full-sized packet be sent under this window?
@@ -219,8 +217,7 @@ impl Packetwise {
     }
 
     fn take_split(&mut self, now: Time) {
-        if self.splits {
-            let split = self.controller.split();
+        if let Some(split) = self.split() {
             self.pacer.divide(Some(split), now);
             if self.pacer.has_buckets() {
                 let limits = self.controller.send_limits();

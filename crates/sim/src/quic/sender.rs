@@ -1,7 +1,7 @@
 //! The sending side: what may be sent now and on which subflow, and the effects of acknowledgments (RFC 9002 §5–7).
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
-use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits};
+use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits, Subflows};
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::pacer::{Grain, SubflowPacing};
 use narrows_core::sender::packetwise::{News, Packetwise};
@@ -263,12 +263,12 @@ impl Sender {
 
     /// The controller's verdict about the bottleneck, if it has a detector.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        self.control.as_ref()?.controller().verdict()
+        self.control.as_ref()?.controller().subflows().map(Subflows::verdict)
     }
 
     /// The detector's events in this run, if the controller has one.
     pub(crate) fn events(&self) -> Option<Events> {
-        self.control.as_ref()?.controller().events()
+        self.control.as_ref()?.controller().subflows().map(Subflows::events)
     }
 
     /// The sender's counters.

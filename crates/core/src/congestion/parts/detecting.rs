@@ -5,7 +5,8 @@
 //! starts from the measured rate. The reaction to fair queuing is to reduce the window, to switch to a controller with little delay
 //! as long as the verdict holds, or nothing.
 use crate::congestion::{
-    Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PathHint, SendLimits, Sent, Split, Underuse,
+    Ack, Controller, ControllerConfig, Loss, LossKind, PacketFeedback, PathHint, SendLimits, Sent, Split, Subflows,
+    Underuse,
 };
 use crate::detector::{Control, Detector, DetectorConfig, Events, Finding, Verdict};
 use crate::params::nested::Nested;
@@ -292,19 +293,16 @@ impl Detecting {
             burst: self.path.mss,
         }
     }
+}
 
-    /// See [`crate::congestion::CongestionController::split`].
-    pub fn split(&self) -> Split {
+impl Subflows for Detecting {
+    fn split(&self) -> Split {
         self.detector.split()
     }
-
-    /// See [`crate::congestion::CongestionController::verdict`].
-    pub fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> Verdict {
         self.detector.verdict()
     }
-
-    /// See [`crate::congestion::CongestionController::events`].
-    pub fn events(&self) -> Events {
+    fn events(&self) -> Events {
         self.events
     }
 }
@@ -345,20 +343,11 @@ macro_rules! detecting {
             fn next_timer(&self) -> Option<Time> {
                 self.0.next_timer()
             }
-            fn reduce_cwnd(&mut self, _numerator: u64, _denominator: u64, _now: Time) -> bool {
-                false
-            }
             fn send_limits(&self) -> SendLimits {
                 self.0.send_limits()
             }
-            fn split(&self) -> Split {
-                self.0.split()
-            }
-            fn verdict(&self) -> Option<Verdict> {
-                Some(self.0.verdict())
-            }
-            fn events(&self) -> Option<Events> {
-                Some(self.0.events())
+            fn subflows(&self) -> Option<&dyn Subflows> {
+                Some(&self.0)
             }
         }
     };
