@@ -70,6 +70,21 @@ impl Unit {
         matches!(self, Unit::Count | Unit::Number | Unit::Switch)
     }
 
+    /// The kind in a word, for lists.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Unit::Span => "time",
+            Unit::Rate => "rate",
+            Unit::Bytes => "size",
+            Unit::Packets => "packets",
+            Unit::Limit => "limit",
+            Unit::Count => "count",
+            Unit::Number => "number",
+            Unit::Switch => "true | false",
+            Unit::Choice(_) | Unit::Kind(_) => "one of",
+        }
+    }
+
     /// Suffixes of the number, in any letter case except for `p` and `bdp`; empty for kinds without one.
     pub fn suffixes(self) -> Vec<&'static str> {
         let names = |units: &[(&'static str, u64)]| units.iter().map(|unit| unit.0).collect();

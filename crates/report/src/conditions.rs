@@ -5,10 +5,8 @@
 //! shapes the traffic is a *condition*: the duration and the warm-up, the hops with their rates, delays and losses, the flows with
 //! their number, RTTs, routes, times and traffic. The name of the scenario and its recording change no figure and are ignored.
 use crate::comparison::{Comparison, Group, Run};
-use narrows_core::params::ParamValue as _;
-use narrows_core::{Span, Time};
-use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start, TraceSource};
-use std::fmt::Display;
+use narrows_scenario::keys::{Difference, Role};
+use narrows_scenario::{Flow, Hop, Scenario};
 
 /// The differences between the runs of two results, in words: `flow bulk, rtt: 40ms → 80ms`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,61 +48,29 @@ impl Contrast {
     }
 
     fn of_scenarios(&mut self, a: &Scenario, b: &Scenario, of_shells: bool) {
-        // A shell lasts as long as its command: that is a result, not a condition.
-        if !of_shells {
-            self.condition("", "duration", a.duration, b.duration);
+        self.note("", Scenario::differences([a, b], [a, b]), of_shells);
+        for (in_a, in_b) in pairs("hop", &a.hops, &b.hops, |hop| &hop.name, &mut self.conditions) {
+            let differences = Hop::differences([in_a, in_b], [a, b]);
+            self.note(&format!("hop {}, ", in_a.name), differences, of_shells);
         }
-        self.condition("", "warmup", a.warmup, b.warmup);
-        let hops = pairs("hop", &a.hops, &b.hops, |hop| &hop.name, &mut self.conditions);
-        hops.into_iter().for_each(|(a, b)| self.of_hops(a, b));
-        let flows = pairs("flow", &a.flows, &b.flows, |flow| &flow.name, &mut self.conditions);
-        flows.into_iter().for_each(|(in_a, in_b)| self.of_flows((a, in_a), (b, in_b), of_shells));
+        for (in_a, in_b) in pairs("flow", &a.flows, &b.flows, |flow| &flow.name, &mut self.conditions) {
+            let differences = Flow::differences([in_a, in_b], [a, b]);
+            self.note(&format!("flow {}, ", in_a.name), differences, of_shells);
+        }
     }
 
-    fn of_hops(&mut self, a: &Hop, b: &Hop) {
-        let place = format!("hop {}, ", a.name);
-        if !is_same_rate(&a.rate, &b.rate) {
-            let (a, b) = (rate(&a.rate), rate(&b.rate));
+    fn note(&mut self, place: &str, differences: Vec<Difference>, of_shells: bool) {
+        for Difference { key, role, values: [a, b] } in differences {
+            let into = match role {
+                Role::Label => continue,
+                // A shell lasts as long as its command: that is a result, not a condition.
+                Role::Length if of_shells => continue,
+                Role::Condition | Role::Length => &mut self.conditions,
+                Role::Algorithm => &mut self.algorithms,
+            };
             let b = if a == b { format!("{b}, another one") } else { b };
-            self.conditions.push(format!("{place}rate: {a} → {b}"));
+            into.push(format!("{place}{key}: {a} → {b}"));
         }
-        self.condition(&place, "delay", steps(&a.delay.0), steps(&b.delay.0));
-        self.condition(&place, "jitter", a.jitter, b.jitter);
-        self.condition(&place, "overhead", a.overhead, b.overhead);
-        self.condition(&place, "loss", a.loss, b.loss);
-        self.condition(&place, "release", a.release.show(), b.release.show());
-        self.condition(&place, "burst", a.burst, b.burst);
-        differs(&mut self.algorithms, &place, "queue", &a.queue, &b.queue);
-    }
-
-    fn of_flows(&mut self, (of_a, a): (&Scenario, &Flow), (of_b, b): (&Scenario, &Flow), of_shells: bool) {
-        let place = format!("flow {}, ", a.name);
-        self.condition(&place, "count", a.count, b.count);
-        self.condition(&place, "rtt", rtt(a.rtt), rtt(b.rtt));
-        for (key, there, here) in [
-            ("route", &a.route, &b.route),
-            ("back", &a.back, &b.back),
-            ("subflow_route", &a.subflow_route, &b.subflow_route),
-        ] {
-            self.condition(&place, key, way(there, of_a), way(here, of_b));
-        }
-        self.condition(&place, "start", start(a.start), start(b.start));
-        // A flow that lasts to the end of its run does not stop before it, however long that is.
-        let stop = |of: &Scenario, flow: &Flow| match flow.stop < Time::ZERO + of.duration {
-            true => after_start(flow.stop),
-            false => "the end of the run".to_owned(),
-        };
-        if !of_shells {
-            self.condition(&place, "stop", stop(of_a, a), stop(of_b, b));
-        }
-        self.condition(&place, "traffic", &a.traffic, &b.traffic);
-        let command = |flow: &Flow| flow.command.as_ref().map_or("none".into(), |c| c.text().to_owned());
-        self.condition(&place, "command", command(a), command(b));
-        let ends = |flow: &Flow| format!("{} to {}, dscp {}", flow.from, flow.to, flow.dscp.0);
-        self.condition(&place, "hosts", ends(a), ends(b));
-        let controller = |flow: &Flow| flow.controller.as_ref().map_or("none".to_owned(), ToString::to_string);
-        differs(&mut self.algorithms, &place, "controller", controller(a), controller(b));
-        differs(&mut self.algorithms, &place, "transport", &a.transport, &b.transport);
     }
 
     fn of_summaries(&mut self, a: &Run, b: &Run) {
@@ -192,61 +158,4 @@ fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &s
     if a != b {
         into.push(format!("{place}{key}: {} → {}", a.to_string(), b.to_string()));
     }
-}
-
-/// Two traces are equal if their contents are, even if the names of their files differ.
-fn is_same_rate(a: &RateSpec, b: &RateSpec) -> bool {
-    match (a, b) {
-        (
-            RateSpec::Trace { opportunities: a, period: in_a, .. },
-            RateSpec::Trace { opportunities: b, period: in_b, .. },
-        ) => a == b && in_a == in_b,
-        (a, b) => a == b,
-    }
-}
-
-fn rate(rate: &RateSpec) -> String {
-    match rate {
-        RateSpec::Schedule(each) => steps(each),
-        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
-            format!("{mean} in aggregates of {packets} packets")
-        }
-        RateSpec::Trace { .. } => format!("a trace, mean {}", rate.initial()),
-    }
-}
-
-fn steps<T: Display>(steps: &[(Time, T)]) -> String {
-    let step = |(at, value): &(Time, T)| match *at {
-        Time::ZERO => value.to_string(),
-        at => format!("{value} at {}", after_start(at)),
-    };
-    steps.iter().map(step).collect::<Vec<_>>().join(", ")
-}
-
-fn rtt(rtt: Rtt) -> String {
-    match rtt {
-        Rtt::Fixed(rtt) => rtt.to_string(),
-        Rtt::Uniform(low, high) => between(low, high),
-    }
-}
-
-fn start(start: Start) -> String {
-    match start {
-        Start::At(at) => after_start(at),
-        Start::Uniform(first, last) => between(first.since(Time::ZERO), last.since(Time::ZERO)),
-    }
-}
-
-fn between(low: Span, high: Span) -> String {
-    format!("{low} to {high}")
-}
-
-fn after_start(time: Time) -> String {
-    time.since(Time::ZERO).to_string()
-}
-
-fn way(hops: &[usize], of: &Scenario) -> String {
-    let names = hops.iter().filter_map(|&hop| Some(of.hops.get(hop)?.name.as_str()));
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() { "no hop".to_owned() } else { names.join(", ") }
 }

@@ -1,16 +1,16 @@
-//! The rules for a scenario as a whole, beyond each value's own range, whether it was read from a file or built in code.
+//! The rules for a scenario as a whole, beyond the form of each value, whether it was read from a file or built in code.
 use crate::command::CommandLine;
-use crate::dscp;
 use crate::error::ScenarioError;
-use crate::keys::{DELAYS, FlowKeys, HopKeys, INTERVALS, Loss, RATES, RTTS, RecordKeys, TopKeys};
-use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, STEPS};
-use crate::model::{DelaySpec, Flow, Hop, RateSpec, Release, Rtt, Scenario, Start, TraceSource};
+use crate::forms::{Form as _, Name};
+use crate::keys::Table;
+use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, RTTS};
+use crate::model::{Flow, Hop, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
+use crate::write::show;
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::params::{ParamError, ParamValue, Params};
-use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Rate, Span, Time};
+use narrows_core::registry::Registered as _;
+use narrows_core::{Bytes, Span, Time};
 use std::collections::{HashMap, HashSet};
 
 /// The part of a scenario that contains a fault.
@@ -20,6 +20,16 @@ pub(crate) enum Part {
     Record,
     Hop(usize),
     Flow(usize),
+}
+
+impl Part {
+    /// Its number among the tables of its kind.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Part::Top | Part::Record => 0,
+            Part::Hop(i) | Part::Flow(i) => i,
+        }
+    }
 }
 
 /// What is wrong, and the key that it concerns.
@@ -50,35 +60,29 @@ impl Scenario {
 
 pub(crate) fn check(s: &Scenario) -> Result<(), Fault> {
     top(s)?;
+    let at = |part| move |(key, message)| Fault { part, key, message };
     hop_names(&s.hops)?;
     for (i, hop) in s.hops.iter().enumerate() {
-        check_hop(hop).map_err(|(key, message)| Fault { part: Part::Hop(i), key, message })?;
+        check_hop(hop).map_err(at(Part::Hop(i)))?;
     }
-    unique(s.flows.iter().map(|flow| flow.name.as_str()), Part::Flow)?;
+    unique(s.flows.iter().map(|flow| &flow.name), Part::Flow)?;
     for (i, flow) in s.flows.iter().enumerate() {
-        check_flow(s, flow).map_err(|(key, message)| Fault { part: Part::Flow(i), key, message })?;
+        check_flow(s, flow).map_err(at(Part::Flow(i)))?;
     }
     hosts(s)?;
     single_names(s)
 }
 
-/// Hosts have valid names, and there are not too many of them.
+/// There are not too many hosts.
 fn hosts(s: &Scenario) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for (i, flow) in s.flows.iter().enumerate() {
         for (key, host) in [("from", &flow.from), ("to", &flow.to)] {
-            let fault = |message| Err(Fault { part: Part::Flow(i), key: key.into(), message });
-            if !is_name(host) {
-                return fault(format!("{key} cannot be {host:?}; allowed: {NAMES}"));
-            }
             seen.insert(host.as_str());
             if seen.len() > HOSTS {
-                return fault(format!("more than {HOSTS} hosts; allowed: at most {HOSTS}"));
+                let message = format!("more than {HOSTS} hosts; allowed: at most {HOSTS}");
+                return Err(Fault { part: Part::Flow(i), key: key.into(), message });
             }
-        }
-        if flow.dscp.0 > 63 {
-            let message = format!("dscp cannot be {}; allowed: {}", flow.dscp.0, dscp::ALLOWED);
-            return Err(Fault { part: Part::Flow(i), key: "dscp".into(), message });
         }
     }
     Ok(())
@@ -90,7 +94,7 @@ pub(crate) fn hop_names(hops: &[Hop]) -> Result<(), Fault> {
         let message = format!("{} hops; allowed: at most {HOPS}", hops.len());
         return Err(Fault { part: Part::Hop(HOPS), key: "name".into(), message });
     }
-    unique(hops.iter().map(|hop| hop.name.as_str()), Part::Hop)
+    unique(hops.iter().map(|hop| &hop.name), Part::Hop)
 }
 
 /// A key and what is wrong with its value.
@@ -100,63 +104,36 @@ fn wrong<T>(key: &str, message: impl Into<String>) -> Result<T, Wrong> {
     Err((key.into(), message.into()))
 }
 
-/// A parameter's error under its own name.
-fn ranged(error: ParamError) -> Wrong {
-    let got = error.got.replace('`', "\"");
-    (error.name.clone(), format!("{} cannot be {got}; allowed: {}", error.name, error.allowed))
-}
-
-/// A parameter's error under the key that holds the kind.
-fn inner<K: Registered>(kind: &K) -> Result<(), Wrong> {
-    kind.validate().map_err(|error| {
-        let (_, message) = ranged(error);
-        (K::WHAT.to_owned(), format!("{} \"{}\": {message}", K::WHAT, kind.name()))
-    })
+/// Checks the value of each key by itself.
+fn values<T: Table>(table: &T) -> Result<(), Wrong> {
+    T::KEYS.iter().try_for_each(|key| key.check(table).map_err(|message| (key.about().name.to_owned(), message)))
 }
 
 fn top(s: &Scenario) -> Result<(), Fault> {
     let fault = |part| move |(key, message)| Fault { part, key, message };
-    TopKeys::of(s).validate().map_err(ranged).map_err(fault(Part::Top))?;
-    RecordKeys::of(&s.record).validate().map_err(ranged).map_err(fault(Part::Record))?;
-    let result = if s.warmup >= s.duration {
+    values(s).map_err(fault(Part::Top))?;
+    values(&s.record).map_err(fault(Part::Record))?;
+    if s.warmup >= s.duration {
         let message = format!("a warmup of {} leaves nothing of a duration of {}", s.warmup, s.duration);
-        wrong("warmup", message + "; allowed: less than the duration")
-    } else if s.hops.is_empty() {
-        wrong("hop", "no [[hop]]; a scenario has at least one")
-    } else if s.flows.is_empty() {
-        wrong("flow", "no [[flow]]; a scenario has at least one")
-    } else {
-        Ok(())
-    };
-    result.map_err(fault(Part::Top))?;
-    let Some(interval) = s.record.interval else { return Ok(()) };
-    let result = if !(INTERVALS.0..=INTERVALS.1).contains(&interval) {
-        wrong("interval", format!("interval cannot be \"{interval}\"; allowed: {} ..= {}", INTERVALS.0, INTERVALS.1))
-    } else if s.duration.as_ns() / interval.as_ns() > POINTS {
-        let least = Span::ns(s.duration.as_ns().div_ceil(POINTS));
-        let message = format!("an interval of {interval} gives more than {POINTS} points in {}", s.duration);
-        wrong("interval", format!("{message}; allowed: at least {least}"))
-    } else {
-        Ok(())
-    };
-    result.map_err(fault(Part::Record))
+        let message = message + "; allowed: less than the duration";
+        return Err(Fault { part: Part::Top, key: "warmup".into(), message });
+    }
+    match s.record.interval {
+        Some(interval) if s.duration.as_ns() / interval.as_ns() > POINTS => {
+            let least = Span::ns(s.duration.as_ns().div_ceil(POINTS));
+            let message = format!("an interval of {interval} gives more than {POINTS} points in {}", s.duration);
+            let message = format!("{message}; allowed: at least {least}");
+            Err(Fault { part: Part::Record, key: "interval".into(), message })
+        }
+        _ => Ok(()),
+    }
 }
 
-/// The allowed form of a name.
-pub(crate) const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
-
-fn is_name(name: &str) -> bool {
-    let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
-    !name.is_empty() && name.chars().count() <= 64 && letters && name.trim() == name
-}
-
-fn unique<'a>(names: impl Iterator<Item = &'a str>, part: fn(usize) -> Part) -> Result<(), Fault> {
+fn unique<'a>(names: impl Iterator<Item = &'a String>, part: fn(usize) -> Part) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for (i, name) in names.enumerate() {
         let fault = |message| Err(Fault { part: part(i), key: "name".into(), message });
-        if !is_name(name) {
-            return fault(format!("name cannot be {name:?}; allowed: {NAMES}"));
-        }
+        Name.check("name", name).or_else(fault)?;
         if !seen.insert(name) {
             return fault(format!("name \"{name}\" is taken; names are unique"));
         }
@@ -193,15 +170,11 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 }
 
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
-    HopKeys::of(hop).validate().map_err(ranged)?;
-    delays(&hop.delay).or_else(|(_, message)| wrong("delay", message))?;
+    values(hop)?;
     if hop.jitter > hop.delay.min() {
         let (jitter, delay) = (hop.jitter, hop.delay.min());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);
-    }
-    if Loss::parse(&hop.loss.show()).is_none() {
-        return wrong("loss", format!("loss cannot be {}; allowed: {}", hop.loss, Loss::allowed()));
     }
     if hop.burst > Bytes::ZERO && hop.release == Release::End {
         return wrong(
@@ -209,105 +182,11 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
             "burst needs release = \"start\": a wire hands a packet over with its last bit and has no bursts",
         );
     }
-    inner(&hop.queue)?;
-    match &hop.rate {
-        RateSpec::Schedule(steps) => schedule(steps).or_else(|(_, message)| wrong("rate", message)),
-        RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
-            aggregates(*packets, *mean).or_else(|(key, message)| wrong("rate", format!("{key} {message}")))?;
-            match RateSpec::aggregates(*packets, *mean).as_ref() == Some(&hop.rate) {
-                true => Ok(()),
-                false => wrong("rate", "aggregates have the opportunities that RateSpec::aggregates gives them"),
-            }
-        }
-        RateSpec::Trace { opportunities, period, .. } => {
-            let ordered = opportunities.windows(2).all(|pair| pair[0] <= pair[1]);
-            let whole = opportunities.iter().chain([period]).all(|at| at.as_ns() % 1_000_000 == 0);
-            match opportunities.last() {
-                Some(last) if ordered && whole && last == period && *period > Span::ZERO => Ok(()),
-                _ => wrong("rate", "a trace has ascending whole milliseconds; the last one is its period, more than 0"),
-            }
-        }
-    }
-}
-
-/// The form of a rate step.
-pub(crate) const RATE_STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
-/// The form of a delay step.
-pub(crate) const DELAY_STEP: &str = "{ at = \"0s\", delay = \"10ms\" }";
-
-/// Checks the rules that rate steps and delay steps share. The error names the step by its index.
-fn in_steps<T>(key: &str, steps: &[(Time, T)], example: &str) -> Result<(), (usize, String)> {
-    let fail = |i: usize, message: String| Err((i, message));
-    let Some(first) = steps.first() else {
-        return fail(0, format!("{key} has no steps; allowed: at least {example}"));
-    };
-    if steps.len() > STEPS {
-        return fail(STEPS, format!("{} steps of {key}; allowed: at most {STEPS}", steps.len()));
-    }
-    if first.0 != Time::ZERO {
-        return fail(0, format!("the first step of {key} is at \"{}\"; allowed: \"0s\"", show(first.0)));
-    }
-    match steps.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
-        Some(i) => {
-            let (at, before) = (show(steps[i + 1].0), show(steps[i].0));
-            fail(i + 1, format!("at cannot be \"{at}\" after \"{before}\"; allowed: times that increase"))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Checks a hop's delay; the error names the step by its index.
-pub(crate) fn delays(delay: &DelaySpec) -> Result<(), (usize, String)> {
-    in_steps("delay", &delay.0, DELAY_STEP)?;
-    match delay.0.iter().position(|step| step.1 > DELAYS.1) {
-        Some(i) => Err((i, format!("delay cannot be \"{}\"; allowed: {} ..= {}", delay.0[i].1, DELAYS.0, DELAYS.1))),
-        None => Ok(()),
-    }
-}
-
-/// Checks a schedule; the error names the step by its index.
-pub(crate) fn schedule(steps: &[(Time, Rate)]) -> Result<(), (usize, String)> {
-    let fail = |i: usize, message: String| Err((i, message));
-    in_steps("rate", steps, RATE_STEP)?;
-    let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return Ok(()) };
-    let range = format!("{} ..= {}", RATES.0, RATES.1);
-    if first.1 == Rate::ZERO {
-        let message = format!("rate cannot be \"{}\" at the start; allowed: {range}", first.1);
-        return fail(0, message + " (a later step may be 0: an outage)");
-    }
-    if last.1 == Rate::ZERO {
-        let message = format!("rate cannot stay \"{}\" for ever; allowed: an outage that a later step ends", last.1);
-        return fail(steps.len() - 1, message);
-    }
-    match steps.iter().position(|step| step.1 > RATES.1) {
-        Some(i) => fail(i, format!("rate cannot be \"{}\"; allowed: {range}", steps[i].1)),
-        None => Ok(()),
-    }
-}
-
-/// The allowed sizes of an aggregate.
-pub(crate) const AGGREGATES: &str = "1 ..= 1024 packets of 1500 bytes";
-
-/// Checks a link that sends in aggregates. The error names the key.
-pub(crate) fn aggregates(packets: u32, mean: Rate) -> Result<(), (&'static str, String)> {
-    if !(1..=1024).contains(&packets) {
-        return Err(("aggregate", format!("cannot be {packets}; allowed: {AGGREGATES}")));
-    }
-    if !(RATES.0..=RATES.1).contains(&mean) {
-        return Err(("mean", format!("cannot be \"{mean}\"; allowed: {} ..= {}", RATES.0, RATES.1)));
-    }
     Ok(())
 }
 
-/// A time as scenario files write it.
-pub(crate) fn show(time: Time) -> String {
-    time.since(Time::ZERO).show()
-}
-
 fn check_flow(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
-    FlowKeys::of(flow).validate().map_err(ranged)?;
-    inner(&flow.traffic)?;
-    inner(&flow.transport)?;
+    values(flow)?;
     carried(flow)?;
     routed(s, flow)?;
     timed(s, flow)
@@ -321,6 +200,10 @@ pub(crate) const COMMAND_OR_TRAFFIC: &str =
 fn carried(flow: &Flow) -> Result<(), Wrong> {
     if flow.command.is_some() && flow.traffic != Traffic::Bulk(Default::default()) {
         return wrong("traffic", COMMAND_OR_TRAFFIC);
+    }
+    if flow.command.is_none() && flow.server.is_some() {
+        let message = "server without command; allowed: a command, for which the server is the other end";
+        return wrong("server", message);
     }
     let (traffic, transport) = (flow.traffic.name(), flow.transport.name());
     let carriers = flow.traffic.carriers();
@@ -341,8 +224,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
             let message = format!("controller \"{name}\" sends over two subflows; allowed: transport \"quic\"");
             return wrong("controller", message);
         }
-        Some(controller) if flow.transport.is_controlled() => inner(controller)?,
-        Some(_) => {
+        Some(_) if !flow.transport.is_controlled() => {
             let message =
                 format!("transport \"{transport}\" has no congestion control; allowed: no controller, tcp or quic");
             return wrong("controller", message);
@@ -350,7 +232,7 @@ fn carried(flow: &Flow) -> Result<(), Wrong> {
         None if flow.transport.is_controlled() && flow.command.is_none() => {
             return wrong("controller", format!("transport \"{transport}\" needs a controller"));
         }
-        None => {}
+        _ => {}
     }
     let packet = match &flow.traffic {
         Traffic::Cbr(t) => Some(t.packet),
@@ -391,18 +273,7 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
             }
         }
     }
-    let (low, high) = match flow.rtt {
-        Rtt::Fixed(rtt) => (rtt, rtt),
-        Rtt::Uniform(low, high) => (low, high),
-    };
-    for rtt in [low, high] {
-        if !(RTTS.0..=RTTS.1).contains(&rtt) {
-            return wrong("rtt", format!("rtt cannot be \"{rtt}\"; allowed: {} ..= {}", RTTS.0, RTTS.1));
-        }
-    }
-    if high < low {
-        return wrong("rtt", format!("rtt cannot be uniform from \"{low}\" to \"{high}\"; allowed: smaller first"));
-    }
+    let (Rtt::Fixed(low) | Rtt::Uniform(low, _)) = flow.rtt;
     let delays = |way: &[usize]| way.iter().map(|&hop| s.hops[hop].delay.initial()).fold(Span::ZERO, |a, b| a + b);
     let delays = delays(&flow.route).max(delays(&flow.subflow_route)) + delays(&flow.back);
     if low < delays {
@@ -421,17 +292,7 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
 
 /// Checks that the flow starts within the run and stops after its start.
 fn timed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
-    let (first, last) = match flow.start {
-        Start::At(at) => (at, at),
-        Start::Uniform(first, last) => (first, last),
-    };
-    if last < first {
-        let (first, last) = (show(first), show(last));
-        return wrong(
-            "start",
-            format!("start cannot be uniform from \"{first}\" to \"{last}\"; allowed: earlier first"),
-        );
-    }
+    let (Start::At(last) | Start::Uniform(_, last)) = flow.start;
     if last.since(Time::ZERO) >= s.duration {
         let message = format!("start cannot be \"{}\"; allowed: before the end of the run, {}", show(last), s.duration);
         return wrong("start", message);

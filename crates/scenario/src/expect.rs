@@ -2,6 +2,8 @@
 //!
 //! A group's rates and counts are its flows' sums. Every other figure of a group is that of each flow: all of them must meet the
 //! expectation. `mean(…)`, `sum(…)`, `min(…)` and `max(…)` make one figure of the flows'. This module reads the text; results judge it.
+use crate::forms::{ANY, That};
+use crate::keys::{About, Absent, Field, Key, Role, Table};
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
 use std::fmt;
@@ -177,6 +179,41 @@ pub fn allowed(unit: &str) -> String {
         "bytes" => Bytes::allowed(),
         "packets" => "a number of packets such as 10 or 10p".to_owned(),
         _ => "a number such as 0.95, or 95%".to_owned(),
+    }
+}
+
+impl Table for Expectation {
+    const NAME: &'static str = "expect";
+    const TITLE: &'static str = "[[expect]]";
+    const DOC: &'static str = "What every run has to show.";
+    const KEYS: &'static [&'static dyn Key<Expectation>] = &[
+        &Field::<Expectation, Expectation, _> {
+            about: About {
+                name: "that",
+                doc: "What has to hold: a figure, a relation, and a value with its unit.",
+                absent: Absent::Needed,
+                role: Role::Label,
+            },
+            get: |expectation| expectation,
+            set: |expectation, that| *expectation = Expectation { runs: expectation.runs, ..that },
+            form: That,
+        },
+        &Field::<Expectation, Runs, _> {
+            about: About {
+                name: "runs",
+                doc: "How several runs are judged: each has to meet it, or their mean.",
+                absent: Absent::Default,
+                role: Role::Label,
+            },
+            get: |expectation| &expectation.runs,
+            set: |expectation, runs| expectation.runs = runs,
+            form: ANY,
+        },
+    ];
+
+    fn blank() -> Expectation {
+        let (relation, value) = (Relation::Equal, Amount::Number(0.0));
+        Expectation { fold: None, path: String::new(), relation, value, written: String::new(), runs: Runs::Each }
     }
 }
 

@@ -1,177 +1,336 @@
-//! The keys of a scenario file with one plain value each: unit, default, range and meaning, declared once for the parser, the
-//! writer, the checks and the JSON schema.
-use crate::expect::Runs;
-use crate::model::{Family, Flow, Hop, Record, Release, Scenario};
-use narrows_core::params;
-use narrows_core::params::{ParamValue, Unit};
-use narrows_core::{Bytes, Rate, Span};
+//! The keys of scenario files, each declared once: its name, a sentence, its default, its role in a comparison, and the form of its values.
+//!
+//! `keys!` declares a table of the file, such as `[[hop]]`, together with its struct: a key is a field of it. The parser, the writer,
+//! the checks of single values, the JSON schema, `--set`, `narrows list`, `narrows diff` and the book's tables go through
+//! [`Table::KEYS`]. Nothing else lists keys. Rules between keys are in [`Rules`] and in `check`.
+use crate::check::Fault;
+use crate::error::ScenarioError;
+use crate::expect::Expectation;
+use crate::forms::Form;
+use crate::model::{Flow, Hop, Record, Scenario};
+use crate::parse::{Context, Item, Section};
+use crate::schema;
+use serde_json::{Map, Value, json};
 
-/// Every key at the top of a scenario.
-pub(crate) const TOP: &[&str] = &["name", "duration", "warmup", "seed", "record", "hop", "flow", "expect"];
-/// Every key of `[[expect]]`.
-pub(crate) const EXPECT: &[&str] = &["that", "runs"];
-/// Every key of `[record]`.
-pub(crate) const RECORD: &[&str] = &["interval", "flows", "gauges"];
-/// Every key of `[[hop]]`.
-pub(crate) const HOP: &[&str] = &["name", "rate", "delay", "jitter", "queue", "overhead", "loss", "release", "burst"];
-/// Every key of `[[flow]]`.
-pub(crate) const FLOW: &[&str] = &[
-    "name",
-    "count",
-    "controller",
-    "traffic",
-    "command",
-    "server",
-    "transport",
-    "family",
-    "rtt",
-    "route",
-    "back",
-    "subflow_route",
-    "start",
-    "stop",
-    "from",
-    "to",
-    "dscp",
-];
-
-/// Lowest and highest rate of a link, apart from outages.
-pub(crate) const RATES: (Rate, Rate) = (Rate::bit(1), Rate::gbit(1000));
-/// Shortest and longest one-way delay of a hop.
-pub(crate) const DELAYS: (Span, Span) = (Span::ZERO, Span::s(3600));
-/// Shortest and longest base round-trip time.
-pub(crate) const RTTS: (Span, Span) = (Span::us(1), Span::s(3600));
-/// Minimum and maximum spacing of the series.
-pub(crate) const INTERVALS: (Span, Span) = (Span::us(1), Span::s(86_400));
-/// Largest seed.
-pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
-
-/// A probability of at least 0 and below 1, `0.01` or `"1%"`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Loss(pub(crate) f64);
-
-impl ParamValue for Loss {
-    fn unit() -> Unit {
-        Unit::Number
-    }
-    fn parse(text: &str) -> Option<Loss> {
-        let share = match text.trim().strip_suffix('%') {
-            Some(percent) => f64::parse(percent)? / 100.0,
-            None => f64::parse(text)?,
-        };
-        (0.0..1.0).contains(&share).then_some(Loss(share))
-    }
-    fn show(&self) -> String {
-        self.0.show()
-    }
-    fn allowed() -> String {
-        "a share of at least 0 and less than 1, such as 0.01 or \"1%\"".into()
-    }
+/// What it means for a comparison of two runs that they differ in a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Nothing: names, seeds, what is recorded.
+    Label,
+    /// The runs were made under different conditions.
+    Condition,
+    /// As `Condition`, but for a shell, whose command decides how long it lasts.
+    Length,
+    /// That is what is compared: queue, controller, transport.
+    Algorithm,
 }
 
-/// A seed, at most 2⁶³ − 1 as TOML's integers.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
-pub(crate) struct Seed(pub(crate) u64);
-
-impl ParamValue for Seed {
-    fn unit() -> Unit {
-        Unit::Count
-    }
-    fn parse(text: &str) -> Option<Seed> {
-        text.trim().parse().ok().map(Seed)
-    }
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
-    fn allowed() -> String {
-        "a whole number".into()
-    }
+/// What holds when a file leaves a key out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Absent {
+    /// Its default.
+    Default,
+    /// An error.
+    Needed,
+    /// A default that depends on other keys, in words.
+    Words(&'static str),
 }
 
-params! {
-    /// Plain keys at the top.
-    pub struct TopKeys {
-        /// Length of the run.
-        pub duration: Span = Span::s(60), from Span::us(1), to Span::s(365 * 86_400);
-        /// Time at the start that means leave out and series include. Shorter than the duration.
-        pub warmup: Span = Span::ZERO, from Span::ZERO, to Span::s(365 * 86_400);
-        /// Seed of all random streams.
-        pub seed: Seed = Seed(1), from Seed(0), to Seed(MAX_SEED);
-    }
+/// A key, described.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeySpec {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What it means, in Markdown, with links to pages of the book.
+    pub doc: &'static str,
+    /// The kind of its value in a word: `time`.
+    pub unit: String,
+    /// What holds without it.
+    pub absent: Absent,
+    /// Its default in TOML; empty if it has none.
+    pub default: String,
+    /// What is allowed.
+    pub allowed: String,
+    /// The names that it chooses from, for a kind with parameters.
+    pub kinds: Option<&'static [&'static str]>,
+    /// Is it a table, or an array of tables?
+    pub is_table: bool,
+    /// What it means for a comparison.
+    pub role: Role,
 }
 
-params! {
-    /// Plain keys of `[record]`.
-    pub struct RecordKeys {
-        /// Number of flows with series, counted from the first one; the others appear only in the hops' series.
-        pub flows: u32 = Record::default().flows, from 0, to 1_000_000;
-        /// Record the disciplines' state as series: drop probabilities, buffer limits, deficits; of the queue and of each flow.
-        pub gauges: bool = Record::default().gauges;
+impl KeySpec {
+    /// What it means, in one line without markup.
+    pub fn sentence(&self) -> String {
+        schema::plain_text(self.doc)
     }
-}
 
-params! {
-    /// Plain keys of `[[hop]]`.
-    pub struct HopKeys {
-        /// Maximum deviation of a packet's delay, which is drawn uniformly; at most the shortest delay. Packets do not overtake
-        /// each other.
-        pub jitter: Span = Span::ZERO, from Span::ZERO, to Span::s(3600);
-        /// Framing per packet on this link, which counts in rates and in byte limits.
-        pub overhead: Bytes = Bytes(0), from Bytes(0), to Bytes(1000);
-        /// Probability that a packet is lost after it was sent.
-        pub loss: Loss = Loss(0.0);
-        /// When a packet is handed over: with its last bit (a wire), or when its first bit is due (a token-bucket shaper such
-        /// as Linux's htb or tbf).
-        pub release: Release = Release::End;
-        /// With `release = "start"`: bytes that may be sent back to back after an idle period.
-        pub burst: Bytes = Bytes(0), from Bytes(0), to Bytes(1_000_000_000);
-    }
-}
-
-params! {
-    /// Plain keys of `[[expect]]`.
-    pub struct ExpectKeys {
-        /// How several runs are judged: each has to meet it, or their mean.
-        pub runs: Runs = Runs::Each;
-    }
-}
-
-params! {
-    /// Plain keys of `[[flow]]`.
-    pub struct FlowKeys {
-        /// Number of such flows; if there are several, the n-th is called `name.n`.
-        pub count: u32 = 1, from 1, to 10_000_000;
-        /// IP version. Packets of IPv6 have 20 bytes more of headers than the transport says; full-sized ones carry as much less.
-        pub family: Family = Family::V4;
-    }
-}
-
-impl TopKeys {
-    pub(crate) fn of(s: &Scenario) -> TopKeys {
-        TopKeys { duration: s.duration, warmup: s.warmup, seed: Seed(s.seed) }
-    }
-}
-
-impl RecordKeys {
-    pub(crate) fn of(record: &Record) -> RecordKeys {
-        RecordKeys { flows: record.flows, gauges: record.gauges }
-    }
-}
-
-impl HopKeys {
-    pub(crate) fn of(hop: &Hop) -> HopKeys {
-        HopKeys {
-            jitter: hop.jitter,
-            overhead: hop.overhead,
-            loss: Loss(hop.loss),
-            release: hop.release,
-            burst: hop.burst,
+    /// What holds without it, in words.
+    pub fn when_absent(&self) -> &str {
+        match self.absent {
+            Absent::Default if self.default.is_empty() => "none",
+            Absent::Default => &self.default,
+            Absent::Needed => "needed",
+            Absent::Words(words) => words,
         }
     }
 }
 
-impl FlowKeys {
-    pub(crate) fn of(flow: &Flow) -> FlowKeys {
-        FlowKeys { count: flow.count, family: flow.family }
+/// A table of scenario files, described.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableSpec {
+    /// Its name: `hop`.
+    pub name: &'static str,
+    /// What it stands for.
+    pub doc: &'static str,
+    /// Its keys, in the order in which they are written.
+    pub keys: Vec<KeySpec>,
+}
+
+/// Every table of scenario files; the top of the file is the first.
+pub fn tables() -> Vec<TableSpec> {
+    vec![spec::<Scenario>(), spec::<Record>(), spec::<Hop>(), spec::<Flow>(), spec::<Expectation>()]
+}
+
+fn spec<T: Table>() -> TableSpec {
+    TableSpec { name: T::NAME, doc: T::DOC.trim(), keys: T::KEYS.iter().map(|key| key.spec()).collect() }
+}
+
+/// The names of a table's keys.
+pub(crate) fn names<T: Table>() -> Vec<&'static str> {
+    T::KEYS.iter().map(|key| key.about().name).collect()
+}
+
+/// The names of a table's keys that are no tables themselves.
+pub(crate) fn plain_names<T: Table>() -> Vec<&'static str> {
+    T::KEYS.iter().map(|key| key.spec()).filter(|spec| !spec.is_table).map(|spec| spec.name).collect()
+}
+
+/// A key whose values in two runs differ, with both in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The key.
+    pub key: &'static str,
+    /// What it means that they differ.
+    pub role: Role,
+    /// The two values.
+    pub values: [String; 2],
+}
+
+pub(crate) fn differences<T: Table>(tables: [&T; 2], of: [&Scenario; 2]) -> Vec<Difference> {
+    let differs = |key: &&&'static dyn Key<T>| !key.is_same(tables, of);
+    let said = |key: &&'static dyn Key<T>| Difference {
+        key: key.about().name,
+        role: key.about().role,
+        values: [0, 1].map(|side| key.shown(tables[side], of[side])),
+    };
+    T::KEYS.iter().filter(differs).map(said).collect()
+}
+
+/// A table of the file. Implemented by `keys!`.
+pub(crate) trait Table: Rules + 'static {
+    /// Its name: `hop`.
+    const NAME: &'static str;
+    /// Its name in messages: `[[hop]]`.
+    const TITLE: &'static str;
+    /// What it stands for.
+    const DOC: &'static str;
+    /// Its keys, in the order in which they are written.
+    const KEYS: &'static [&'static dyn Key<Self>];
+    /// One with the defaults, and with placeholders for what is needed.
+    fn blank() -> Self;
+}
+
+/// What the keys of a table have to do with each other.
+pub(crate) trait Rules: Sized {
+    /// Sets the defaults that depend on other keys, and refuses keys that exclude each other.
+    fn settle(&mut self, _section: &Section<'_>, _cx: &Context<'_>) -> Result<(), ScenarioError> {
+        Ok(())
+    }
+
+    /// Is this key left out of a file, because others imply its value?
+    fn omits(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// Notes what tables that follow need of these, and checks that.
+    fn note(_all: &[Self], _cx: &Context<'_>) -> Result<(), Fault> {
+        Ok(())
     }
 }
+
+/// What is declared about every key.
+pub(crate) struct About {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) absent: Absent,
+    pub(crate) role: Role,
+}
+
+/// A key of a table `T` whose value has the type `V` and the form `F`.
+pub(crate) struct Field<T: 'static, V: 'static, F> {
+    pub(crate) about: About,
+    pub(crate) get: fn(&T) -> &V,
+    pub(crate) set: fn(&mut T, V),
+    pub(crate) form: F,
+}
+
+/// A key of a table `T`, whatever its value's type.
+pub(crate) trait Key<T> {
+    fn about(&self) -> &About;
+    fn spec(&self) -> KeySpec;
+    fn read(&self, table: &mut T, section: &Section<'_>, cx: &Context<'_>) -> Result<(), ScenarioError>;
+    fn check(&self, table: &T) -> Result<(), String>;
+    fn write(&self, out: &mut String, table: &T, of: &Scenario);
+    fn shown(&self, table: &T, of: &Scenario) -> String;
+    fn is_same(&self, tables: [&T; 2], of: [&Scenario; 2]) -> bool;
+    fn schema(&self) -> Value;
+}
+
+impl<T: Table, V, F: Form<V>> Key<T> for Field<T, V, F> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn spec(&self) -> KeySpec {
+        let About { name, doc, absent, role } = self.about;
+        KeySpec {
+            name,
+            doc: doc.trim(),
+            unit: self.form.unit(),
+            absent,
+            default: match absent {
+                Absent::Default => self.form.toml((self.get)(&T::blank()), &Scenario::blank()).unwrap_or_default(),
+                Absent::Needed | Absent::Words(_) => String::new(),
+            },
+            allowed: self.form.range().unwrap_or_else(|| self.form.allowed()),
+            kinds: self.form.kinds(),
+            is_table: self.form.is_table(),
+            role,
+        }
+    }
+
+    fn read(&self, table: &mut T, section: &Section<'_>, cx: &Context<'_>) -> Result<(), ScenarioError> {
+        let value: Option<Item<'_>> = section.item(self.about.name);
+        match value {
+            Some(item) => (self.set)(table, self.form.read(&item, cx)?),
+            None if self.about.absent == Absent::Needed => {
+                return Err(self.form.missing(section, self.about.name));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self, table: &T) -> Result<(), String> {
+        self.form.check(self.about.name, (self.get)(table))
+    }
+
+    fn write(&self, out: &mut String, table: &T, of: &Scenario) {
+        self.form.write(out, self.about.name, (self.get)(table), of);
+    }
+
+    fn shown(&self, table: &T, of: &Scenario) -> String {
+        self.form.shown((self.get)(table), of)
+    }
+
+    fn is_same(&self, tables: [&T; 2], of: [&Scenario; 2]) -> bool {
+        self.form.is_same(tables.map(self.get), of)
+    }
+
+    fn schema(&self) -> Value {
+        let spec = self.spec();
+        let mut doc = spec.sentence();
+        if let Some(range) = self.form.range() {
+            doc = format!("{doc} Allowed: {range}.");
+        }
+        if let Absent::Words(words) = spec.absent {
+            doc = format!("{doc} Default: {words}.");
+        }
+        let mut schema = schema::described(&doc, self.form.schema());
+        if !spec.default.is_empty() {
+            // Texts, numbers and empty lists are the same in TOML and JSON.
+            schema["default"] = serde_json::from_str(&spec.default).unwrap_or(json!(spec.default));
+        }
+        schema
+    }
+}
+
+/// A table in the JSON schema.
+pub(crate) fn object<T: Table>() -> Map<String, Value> {
+    let properties = T::KEYS.iter().map(|key| (key.about().name.to_owned(), key.schema())).collect();
+    let needed: Vec<&str> =
+        T::KEYS.iter().map(|key| key.about()).filter(|about| about.absent == Absent::Needed).map(|a| a.name).collect();
+    schema::object(properties, &needed)
+}
+
+/// Declares a table and its struct.
+///
+/// ```ignore
+/// keys! {
+///     /// What the table stands for.
+///     pub struct Hop, "hop", "[[hop]]" {
+///         /// What the key means.
+///         pub name: Type = default, Role, form;
+///         /// A key that a file must have; its default is a placeholder.
+///         pub name: Type [needed] = placeholder, Role, form;
+///         /// A key whose default depends on others, which `Rules::settle` sets.
+///         pub name: Type ["the default, in words"] = placeholder, Role, form;
+///     }
+/// }
+/// ```
+///
+/// `field as "key"` names a key unlike its field.
+macro_rules! keys {
+    (
+        $(#[doc = $about:literal])+
+        pub struct $Name:ident, $table:literal, $title:literal {
+            $(
+                $(#[doc = $doc:literal])+
+                pub $field:ident $(as $key:literal)? : $Type:ty $([$absent:tt])? = $default:expr, $role:ident, $form:expr;
+            )*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $Name {
+            $( $(#[doc = $doc])+ pub $field: $Type, )*
+        }
+
+        impl $crate::keys::Table for $Name {
+            const NAME: &'static str = $table;
+            const TITLE: &'static str = $title;
+            const DOC: &'static str = concat!($($about),+);
+            const KEYS: &'static [&'static dyn $crate::keys::Key<$Name>] = &[
+                $( &$crate::keys::Field::<$Name, $Type, _> {
+                    about: $crate::keys::About {
+                        name: $crate::keys::keys!(@name $field $($key)?),
+                        doc: concat!($($doc, "\n"),+),
+                        absent: $crate::keys::keys!(@absent $($absent)?),
+                        role: $crate::keys::Role::$role,
+                    },
+                    get: |table| &table.$field,
+                    set: |table, value| table.$field = value,
+                    form: $form,
+                }, )*
+            ];
+
+            fn blank() -> $Name {
+                $Name { $( $field: $default, )* }
+            }
+        }
+
+        impl $Name {
+            /// The keys in which two tables differ; each belongs to a scenario of its own.
+            pub fn differences(tables: [&$Name; 2], of: [&$crate::Scenario; 2]) -> Vec<$crate::keys::Difference> {
+                $crate::keys::differences(tables, of)
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $key:literal) => { $key };
+    (@absent) => { $crate::keys::Absent::Default };
+    (@absent needed) => { $crate::keys::Absent::Needed };
+    (@absent $words:literal) => { $crate::keys::Absent::Words($words) };
+}
+pub(crate) use keys;

@@ -1,6 +1,11 @@
-//! A scenario, parsed and validated: hops, and flows with a route over them.
+//! A scenario, parsed and validated: hops, and flows with a route over them. Each field of a table is a key of scenario files.
 use crate::command::CommandLine;
 use crate::expect::Expectation;
+use crate::forms::{
+    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, Name, One, Program, RTT, START, Share, Text,
+    within,
+};
+use crate::keys::{Table as _, keys};
 use crate::traffic::{Traffic, Video};
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
@@ -9,49 +14,65 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use std::sync::Arc;
 
-/// A whole experiment.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Scenario {
-    /// Its name.
-    pub name: String,
-    /// Length of the run.
-    pub duration: Span,
-    /// Length of the warm-up, which is left out of every mean; shorter than the duration.
-    pub warmup: Span,
-    /// Seeds every random stream.
-    pub seed: u64,
-    /// The links.
-    pub hops: Vec<Hop>,
-    /// The traffic.
-    pub flows: Vec<Flow>,
-    /// What is recorded in addition to the summary.
-    pub record: Record,
-    /// What its runs are expected to show; no world reads them.
-    pub expects: Vec<Expectation>,
+keys! {
+    /// A whole experiment.
+    pub struct Scenario, "scenario", "the scenario" {
+        /// What the scenario shows.
+        pub name: String ["the file's name"] = String::new(), Label, Text;
+        /// Length of the run.
+        pub duration: Span = Span::s(60), Length, within(Span::us(1), Span::s(365 * 86_400));
+        /// Time at the start that the summary's figures leave out and series include. Shorter than the duration.
+        pub warmup: Span = Span::ZERO, Condition, within(Span::ZERO, Span::s(365 * 86_400));
+        /// Seed of all random streams. With `--runs`, starts and RTTs are [drawn](repeated-runs.md) from it, too.
+        pub seed: u64 = 1, Label, within(0, i64::MAX as u64);
+        /// What is recorded besides the summary.
+        pub record: Record = Record::blank(), Label, One;
+        /// The links.
+        pub hops as "hop": Vec<Hop> [needed] = Vec::new(), Label, Many(1);
+        /// The traffic.
+        pub flows as "flow": Vec<Flow> [needed] = Vec::new(), Label, Many(1);
+        /// What `narrows check` expects of the runs. No world reads it.
+        pub expects as "expect": Vec<Expectation> = Vec::new(), Label, Many(0);
+    }
 }
 
-/// A queue, the link that it feeds, and the propagation to the next hop.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Hop {
-    /// Unique name.
-    pub name: String,
-    /// The link's rate.
-    pub rate: RateSpec,
-    /// One-way propagation delay after the queue.
-    pub delay: DelaySpec,
-    /// Each packet's delay is drawn uniformly from [delay − jitter, delay + jitter]; no packet overtakes another. At most the
-    /// shortest delay of the hop.
-    pub jitter: Span,
-    /// The queue in front of the link.
-    pub queue: QueueConfig,
-    /// Framing per packet on this link: counted in rates and in byte limits.
-    pub overhead: Bytes,
-    /// Probability that a packet is lost after it was sent.
-    pub loss: f64,
-    /// When a packet counts as handed over.
-    pub release: Release,
-    /// With `Release::Start`: bytes that may go back to back after idling.
-    pub burst: Bytes,
+keys! {
+    /// What is recorded besides the summary.
+    pub struct Record, "record", "[record]" {
+        /// Spacing of the series; at most 10 million points fit into the run.
+        pub interval: Option<Span> ["a thousandth of the duration, at least 1 ms"]
+            = None, Label, Maybe(within(Span::us(1), Span::s(86_400)));
+        /// Number of flows with series, counted from the first one. The others appear only in the hops' series and in the summary.
+        pub flows: u32 = 32, Label, within(0, 1_000_000);
+        /// Record the disciplines' state as series, of the queue and of the same flows: drop probabilities, buffer limits, deficits.
+        pub gauges: bool = true, Label, ANY;
+    }
+}
+
+keys! {
+    /// A queue, the link that it feeds, and the propagation to the next hop.
+    pub struct Hop, "hop", "[[hop]]" {
+        /// Unique name.
+        pub name: String [needed] = String::new(), Label, Name;
+        /// How fast the link sends: constant, in steps, from a trace, or in aggregates.
+        pub rate: RateSpec [needed] = RateSpec::constant(Rate::ZERO), Condition, LinkRate;
+        /// [Queue discipline](queues.md) of the hop.
+        pub queue: QueueConfig [needed] = QueueConfig::Fifo(Default::default()), Algorithm, Kind;
+        /// One-way propagation delay after the queue: constant, or [in steps](#delays-that-change).
+        pub delay: DelaySpec = DelaySpec::constant(Span::ZERO), Condition, Delay;
+        /// Maximum deviation of a packet's delay, which is drawn uniformly; at most the shortest delay. Packets do not overtake each other:
+        /// one that would do so arrives together with its predecessor.
+        pub jitter: Span = Span::ZERO, Condition, within(Span::ZERO, Span::s(3600));
+        /// Framing per packet on this link, which counts in rates and in byte limits.
+        pub overhead: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1000));
+        /// Probability that a packet is lost after it was sent.
+        pub loss: f64 = 0.0, Condition, Share;
+        /// When a packet is handed over: with its last bit (a wire), or when its first bit is due (a token-bucket shaper such as Linux's htb or
+        /// tbf). A packet that arrives at the very moment at which a shaper may send is queued, or dropped, before the shaper sends, as in Linux.
+        pub release: Release = Release::End, Condition, ANY;
+        /// With `release = "start"`: bytes that may be sent back to back after an idle period.
+        pub burst: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1_000_000_000));
+    }
 }
 
 /// A link's rate over time.
@@ -144,43 +165,47 @@ narrows_core::choice! {
     }
 }
 
-/// One or more flows of the same kind.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Flow {
-    /// Unique name.
-    pub name: String,
-    /// Number of flows; with several, the n-th is called `name.n`.
-    pub count: u32,
-    /// Congestion control; `None` for UDP, and for a command unless the scenario sets one.
-    pub controller: Option<ControllerConfig>,
-    /// What the flow sends. With a command it is `bulk` and has no meaning.
-    pub traffic: Traffic,
-    /// The program that the sending host runs instead of sending `traffic`; only worlds that run real programs support it.
-    pub command: Option<CommandLine>,
-    /// The program at the other end of `command`.
-    pub server: Option<CommandLine>,
-    /// Base round-trip time at the start, all delays of hops included.
-    pub rtt: Rtt,
-    /// Hops from sender to receiver, by index; at least one.
-    pub route: Vec<usize>,
-    /// Hops that acknowledgments cross.
-    pub back: Vec<usize>,
-    /// Hops of a connection's second subflow, if that has a route of its own; else empty.
-    pub subflow_route: Vec<usize>,
-    /// When it starts.
-    pub start: Start,
-    /// When it stops; later than its start.
-    pub stop: Time,
-    /// Its transport protocol, with the headers that packets have over IPv4; [`Flow::carrier`] has those of its family.
-    pub transport: Transport,
-    /// The IP version of its packets.
-    pub family: Family,
-    /// The sending host; flows with the same name here share one host.
-    pub from: String,
-    /// The receiving host.
-    pub to: String,
-    /// Code point of the data; acknowledgments carry none.
-    pub dscp: Dscp,
+keys! {
+    /// One or more flows of the same kind.
+    pub struct Flow, "flow", "[[flow]]" {
+        /// Unique name.
+        pub name: String [needed] = String::new(), Label, Name;
+        /// Number of such flows; if there are several, the n-th is called `name.n`, from 0.
+        pub count: u32 = 1, Condition, within(1, 10_000_000);
+        /// IP version. The `header` of transports is that over IPv4: packets of IPv6 have 20 bytes more of headers, and full-sized ones carry
+        /// 20 bytes less.
+        pub family: Family = Family::V4, Condition, ANY;
+        /// [Congestion control](controllers.md).
+        pub controller: Option<ControllerConfig> ["cubic over TCP and QUIC; none over UDP and for programs"]
+            = None, Algorithm, Maybe(Kind);
+        /// What is sent: [traffic](traffic.md) of a kind, or a [preset](traffic.md#presets). Not with `command`.
+        pub traffic: Traffic = Traffic::Bulk(Default::default()), Condition, Kind;
+        /// Instead of `traffic`, in the live world and the kernel's: a [program](#programs) that the sending host runs. {peer} is the receiving
+        /// host's address, {duration} the whole seconds from start to stop, {n} the number of the flow in its group.
+        pub command: Option<CommandLine> = None, Condition, Maybe(Program);
+        /// With `command`: a program that the receiving host runs, from before the start.
+        pub server: Option<CommandLine> = None, Condition, Maybe(Program);
+        /// How it is carried: over [TCP](tcp.md), [QUIC](quic.md) or UDP.
+        pub transport: Transport ["what the traffic needs, tcp first"] = Transport::Tcp(Default::default()), Algorithm, Kind;
+        /// Base round-trip time, the delays of all hops on the way included; the same for all flows, or drawn for each.
+        pub rtt: Rtt [needed] = Rtt::Fixed(Span::ZERO), Condition, RTT;
+        /// Hops from sender to receiver, each at most once.
+        pub route: Vec<usize> ["the hop, if there is one only"] = Vec::new(), Condition, Hops(1);
+        /// Hops that acknowledgments cross.
+        pub back: Vec<usize> = Vec::new(), Condition, Hops(0);
+        /// Hops of a connection's second subflow, if it goes another way than the first; for `tonopah` and `startup`.
+        pub subflow_route: Vec<usize> ["that of the first subflow"] = Vec::new(), Condition, Hops(0);
+        /// When it starts, before the end of the run; the same for all flows, or drawn for each.
+        pub start: Start = Start::At(Time::ZERO), Condition, START;
+        /// When it stops. What was not sent by then never is; what is in flight still arrives.
+        pub stop: Time ["the duration"] = Time::ZERO, Length, Moment;
+        /// The sending host: flows of one name share it. Queues that tell hosts apart, such as [cake](queues.md#cake), look at it.
+        pub from: String = "sender".into(), Condition, Name;
+        /// The receiving host.
+        pub to: String = "receiver".into(), Condition, Name;
+        /// Code point of the data, a number or a name. Acknowledgments carry none, and come from `to`.
+        pub dscp: Dscp = Dscp(0), Condition, CodePoint;
+    }
 }
 
 narrows_core::choice! {
@@ -208,25 +233,8 @@ impl Family {
 impl Flow {
     /// A bulk transfer with CUBIC over TCP, on the first hop, from the start of the run to `stop`; between the same two hosts as all others.
     pub fn new(name: impl Into<String>, rtt: Span, stop: Time) -> Flow {
-        Flow {
-            name: name.into(),
-            count: 1,
-            controller: Some(ControllerConfig::Cubic(Default::default())),
-            traffic: Traffic::Bulk(Default::default()),
-            command: None,
-            server: None,
-            rtt: Rtt::Fixed(rtt),
-            route: vec![0],
-            back: Vec::new(),
-            subflow_route: Vec::new(),
-            start: Start::At(Time::ZERO),
-            stop,
-            transport: Transport::Tcp(Default::default()),
-            family: Family::V4,
-            from: "sender".into(),
-            to: "receiver".into(),
-            dscp: Dscp(0),
-        }
+        let controller = Some(ControllerConfig::Cubic(Default::default()));
+        Flow { name: name.into(), controller, rtt: Rtt::Fixed(rtt), route: vec![0], stop, ..Flow::blank() }
     }
 
     /// Its command lines: the client's, and the server's if it has one; none without a command.
@@ -264,20 +272,9 @@ pub enum Start {
     Uniform(Time, Time),
 }
 
-/// What is recorded in addition to the summary.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Record {
-    /// Spacing of the series; a thousandth of the duration when `None`, at least 1 ms.
-    pub interval: Option<Span>,
-    /// Number of flows with series, counted from the first one; the others appear only in the hops' series.
-    pub flows: u32,
-    /// The inner state of the disciplines, as series.
-    pub gauges: bool,
-}
-
 impl Default for Record {
     fn default() -> Record {
-        Record { interval: None, flows: 32, gauges: true }
+        Record::blank()
     }
 }
 
@@ -291,25 +288,14 @@ impl Record {
 impl Hop {
     /// A lossless wire without a propagation delay.
     pub fn new(name: impl Into<String>, rate: RateSpec, queue: QueueConfig) -> Hop {
-        Hop {
-            name: name.into(),
-            rate,
-            delay: DelaySpec::constant(Span::ZERO),
-            jitter: Span::ZERO,
-            queue,
-            overhead: Bytes::ZERO,
-            loss: 0.0,
-            release: Release::End,
-            burst: Bytes::ZERO,
-        }
+        Hop { name: name.into(), rate, queue, ..Hop::blank() }
     }
 }
 
 impl Scenario {
     /// A run without a warm-up, with seed 1 and the usual records.
     pub fn new(name: impl Into<String>, duration: Span, hops: Vec<Hop>, flows: Vec<Flow>) -> Scenario {
-        let (warmup, record, expects) = (Span::ZERO, Record::default(), Vec::new());
-        Scenario { name: name.into(), duration, warmup, seed: 1, hops, flows, record, expects }
+        Scenario { name: name.into(), duration, hops, flows, ..Scenario::blank() }
     }
 
     /// Names of all flows, in the order of their numbers.

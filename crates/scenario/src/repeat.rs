@@ -11,7 +11,7 @@
 //!   at most a hundredth above it.
 //!
 //! Starts and RTTs that the file already draws are left alone, so repeating a scenario twice has no further effect.
-use crate::keys::RTTS;
+use crate::limits::RTTS;
 use crate::model::{Flow, Hop, Rtt, Scenario, Start};
 use narrows_core::{Bytes, Span, Time};
 

@@ -7,11 +7,9 @@
 //! Settings change the tree of the file before it is read, so that defaults follow them and a fault in one is reported at its place.
 use crate::error::ScenarioError;
 use crate::keys;
+use crate::model::{Flow, Hop, Record, Scenario};
 use crate::shorthand;
 use crate::suggest::hint;
-use crate::traffic::Traffic;
-use crate::transport::Transport;
-use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use std::borrow::Cow;
@@ -90,13 +88,7 @@ fn in_toml(place: &str, path: &str, text: &str) -> Result<String, ScenarioError>
         return Ok(text.to_owned());
     }
     let key = path.rsplit('.').next().unwrap_or_default();
-    let names = match key {
-        QueueConfig::WHAT => QueueConfig::names(),
-        ControllerConfig::WHAT => ControllerConfig::names(),
-        Traffic::WHAT => Traffic::NAMES,
-        Transport::WHAT => Transport::NAMES,
-        _ => return Ok(quoted(text)),
-    };
+    let Some(names) = kinds(key) else { return Ok(quoted(text)) };
     if key == QueueConfig::WHAT && crate::tc::is_line(text) {
         return Ok(quoted(text));
     }
@@ -107,6 +99,11 @@ fn in_toml(place: &str, path: &str, text: &str) -> Result<String, ScenarioError>
     let value = |text: &str| if is_bare(text) { text.to_owned() } else { quoted(text) };
     let params: Vec<String> = params.iter().map(|(key, text)| format!("{} = {}", quoted(key), value(text))).collect();
     Ok(format!("{{ kind = {}, {} }}", quoted(name), params.join(", ")))
+}
+
+/// The names that a key of hops or flows chooses from, if its values are kinds with parameters.
+fn kinds(key: &str) -> Option<&'static [&'static str]> {
+    keys::tables().into_iter().flat_map(|table| table.keys).find(|spec| spec.name == key)?.kinds
 }
 
 /// A number or a truth value, which TOML writes without quotes.
@@ -199,31 +196,31 @@ impl Place {
 /// The places that a path names; the error says what is allowed.
 fn places(tree: &DeTable<'_>, path: &str) -> Result<Vec<Place>, String> {
     let keys = |rest: &str| rest.split('.').map(|key| key.trim().to_owned()).collect::<Vec<_>>();
+    let (top, record) = (keys::plain_names::<Scenario>(), keys::names::<Record>());
+    let (hop, flow) = (keys::names::<Hop>(), keys::names::<Flow>());
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     match (first, rest) {
-        ("hop", Some(rest)) => return items(tree, "hop", keys::HOP, rest),
-        ("flow", Some(rest)) => return items(tree, "flow", keys::FLOW, rest),
+        ("hop", Some(rest)) => return items(tree, "hop", &hop, rest),
+        ("flow", Some(rest)) => return items(tree, "flow", &flow, rest),
         ("hop" | "flow", None) => return Err(format!("{first} is no key with a value; allowed: {first}.KEY")),
         ("record", Some(rest)) => return Ok(vec![Place { table: Where::Record, keys: keys(rest) }]),
         ("record", None) => {
-            return Err(format!("record is no key with a value; allowed: {}", listed("record.", keys::RECORD)));
+            return Err(format!("record is no key with a value; allowed: {}", listed("record.", &record)));
         }
-        (key, None) if keys::TOP.contains(&key) && key != "expect" => {
+        (key, None) if top.contains(&key) => {
             return Ok(vec![Place { table: Where::Top, keys: keys(key) }]);
         }
         _ => {}
     }
-    let named = [("hop", keys::HOP), ("flow", keys::FLOW)];
+    let named = [("hop", &hop), ("flow", &flow)];
     let found = named.into_iter().find_map(|(kind, allowed)| by_name(tree, kind, allowed, path));
     found.map(|place| vec![place]).ok_or_else(|| {
-        let plain = keys::TOP.iter().copied().filter(|key| !["hop", "flow", "record", "expect"].contains(key));
-        let mut known: Vec<String> = plain.map(str::to_owned).collect();
-        known.extend(keys::RECORD.iter().map(|key| format!("record.{key}")));
-        known.extend(keys::HOP.iter().map(|key| format!("hop.{key}")));
-        known.extend(keys::FLOW.iter().map(|key| format!("flow.{key}")));
+        let mut known: Vec<String> = top.iter().map(|&key| key.to_owned()).collect();
+        for (table, keys) in [("record", &record), ("hop", &hop), ("flow", &flow)] {
+            known.extend(keys.iter().map(|key| format!("{table}.{key}")));
+        }
         let hint = hint(path, known.iter().map(String::as_str));
         let names = [names(tree, "hop"), names(tree, "flow")].concat();
-        let top = &known[..keys::TOP.len() - 4];
         format!(
             "unknown key {path:?}; allowed: {}, record.KEY, hop.KEY, flow.KEY, and NAME.KEY of {}{hint}",
             top.join(", "),
@@ -320,7 +317,7 @@ fn put<'a>(
         table.insert(spanned(key), value);
         return Ok(());
     }
-    let is_choice = [QueueConfig::WHAT, ControllerConfig::WHAT, Traffic::WHAT, Transport::WHAT].contains(&key.as_str());
+    let is_choice = kinds(key).is_some();
     let Some(part) = table.get_mut(key.as_str()) else {
         return Err(match is_choice {
             true => format!(

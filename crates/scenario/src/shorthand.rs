@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag's name, for its messages. A queue may also be in `tc`'s words, `fq_codel limit 1000p noecn`: see [`tc`].
 use crate::error::ScenarioError;
-use crate::keys;
+use crate::forms::SharePart;
 use crate::model::{Flow, RateSpec};
 use crate::parse::{default_controller, preset_transport};
 use crate::preset::Preset;
@@ -106,7 +106,7 @@ pub fn flows(flag: &str, text: &str) -> Result<Vec<FlowGroup>, ScenarioError> {
 
 /// A rate above zero: `20mbit`.
 pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
-    let (low, high) = crate::keys::RATES;
+    let (low, high) = crate::limits::RATES;
     let rate = value::<Rate>(flag, text)?;
     if !(low..=high).contains(&rate) {
         return Err(ScenarioError::new(flag, format!("a rate cannot be {text:?}; allowed: {low} ..= {high}")));
@@ -135,7 +135,7 @@ pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
 
 /// A share of packets that are lost: `0.01` or `1%`.
 pub fn loss(flag: &str, text: &str) -> Result<f64, ScenarioError> {
-    value::<keys::Loss>(flag, text).map(|loss| loss.0)
+    value::<SharePart>(flag, text).map(|share| share.0)
 }
 
 /// A length of time: `50ms`.

@@ -304,20 +304,27 @@ impl ParamValue for Packets {
     }
 }
 
-impl ParamValue for u32 {
-    fn unit() -> Unit {
-        Unit::Count
-    }
-    fn parse(text: &str) -> Option<u32> {
-        text.trim().parse().ok()
-    }
-    fn show(&self) -> String {
-        self.to_string()
-    }
-    fn allowed() -> String {
-        "a whole number".into()
-    }
+/// Whole numbers.
+macro_rules! count {
+    ($($Count:ty),*) => {$(
+        impl ParamValue for $Count {
+            fn unit() -> Unit {
+                Unit::Count
+            }
+            fn parse(text: &str) -> Option<$Count> {
+                text.trim().parse().ok()
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+            fn allowed() -> String {
+                "a whole number".into()
+            }
+        }
+    )*};
 }
+
+count!(u32, u64);
 
 impl ParamValue for f64 {
     fn unit() -> Unit {

@@ -51,11 +51,9 @@ fn every_condition_that_differs_is_named() {
         ("rtt = \"50ms\"", "rtt = \"50ms\"\nstop = \"9s\"", "flow cubic, stop: the end of the run → 9s"),
         ("rtt = \"50ms\"", "rtt = \"50ms\"\nback = [\"bottleneck\"]", "flow cubic, back: no hop → bottleneck"),
         ("count = 2", "count = 2\ntraffic = \"thin\"", "flow cubic, traffic: bulk → thin"),
-        (
-            "count = 2",
-            "count = 2\ndscp = 46",
-            "flow cubic, hosts: sender to receiver, dscp 0 → sender to receiver, dscp 46",
-        ),
+        ("count = 2", "count = 2\ndscp = 46", "flow cubic, dscp: 0 → 46"),
+        ("count = 2", "count = 2\nfrom = \"phone\"", "flow cubic, from: sender → phone"),
+        ("count = 2", "count = 2\nfamily = \"ipv6\"", "flow cubic, family: ipv4 → ipv6"),
         ("name = \"cubic\"", "name = \"other\"", "flow cubic: only in a"),
     ] {
         let b = result(&scenario(&[(old, new)]), 1);

@@ -3,7 +3,7 @@ use crate::error::ScenarioError;
 use crate::settings::{Joined, Setting};
 use crate::shorthand;
 use crate::suggest::{hint, short, unit_hint, unknown};
-use narrows_core::params::{ParamError, ParamSpec, ParamValue, Params, Unit, WORDS};
+use narrows_core::params::{ParamError, ParamValue, Unit, WORDS};
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 use std::ops::Range;
@@ -11,11 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A file's text, with settings beside it.
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     /// Its name in messages.
-    pub(super) file: &'a str,
-    pub(super) joined: &'a Joined,
-    pub(super) settings: &'a [Setting],
+    pub(crate) file: &'a str,
+    pub(crate) joined: &'a Joined,
+    pub(crate) settings: &'a [Setting],
 }
 
 impl Source<'_> {
@@ -31,7 +31,7 @@ impl Source<'_> {
 
     /// An error in the TOML itself. The message shows nothing of the text: a file that is not TOML may be anything, and may not be
     /// the user's own.
-    pub(super) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
+    pub(crate) fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let start = error.span().map_or(0, |span| span.start);
         let before = self.joined.text.get(..start).unwrap_or_default();
         let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
@@ -50,7 +50,7 @@ impl Source<'_> {
 }
 
 /// A table, with its name in messages.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     source: &'a Source<'a>,
     table: &'a DeTable<'a>,
     /// The place of its header, or of the table itself.
@@ -59,15 +59,16 @@ pub(super) struct Section<'a> {
 }
 
 /// The value of a key, or an element of it.
-pub(super) struct Item<'a> {
+pub(crate) struct Item<'a> {
     source: &'a Source<'a>,
     value: &'a Spanned<DeValue<'a>>,
-    key: &'a str,
+    /// The key.
+    pub(crate) key: &'a str,
     title: String,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         source: &'a Source<'a>,
         table: &'a DeTable<'a>,
         offset: usize,
@@ -76,17 +77,22 @@ impl<'a> Section<'a> {
         Section { source, table, offset, title: title.into() }
     }
 
-    pub(super) fn source(&self) -> &'a Source<'a> {
+    pub(crate) fn source(&self) -> &'a Source<'a> {
         self.source
     }
 
     /// An error about the section as a whole.
-    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.source.error(self.offset, message)
     }
 
+    /// An error about a key, or about the section if it lacks the key.
+    pub(crate) fn fault(&self, key: &str, message: String) -> ScenarioError {
+        self.item(key).map_or_else(|| self.error(message.clone()), |item| item.error(message.clone()))
+    }
+
     /// Refuses keys that are not in the list; the error names the first one in the file.
-    pub(super) fn only(&self, allowed: &[&str]) -> Result<(), ScenarioError> {
+    pub(crate) fn only(&self, allowed: &[&str]) -> Result<(), ScenarioError> {
         let unknown = self.table.iter().map(|(key, _)| key).filter(|key| !allowed.contains(&key.get_ref().as_ref()));
         let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
         let (name, title) = (key.get_ref(), &self.title);
@@ -96,33 +102,23 @@ impl<'a> Section<'a> {
     }
 
     /// A key's value, if the key is present.
-    pub(super) fn item(&self, key: &str) -> Option<Item<'a>> {
+    pub(crate) fn item(&self, key: &str) -> Option<Item<'a>> {
         let (key, value) = self.table.get_key_value(key)?;
         Some(Item { source: self.source, value, key: key.get_ref(), title: self.title.clone() })
     }
 
     /// The value of a required key.
-    pub(super) fn need(&self, key: &str, allowed: &str) -> Result<Item<'a>, ScenarioError> {
+    pub(crate) fn need(&self, key: &str, allowed: &str) -> Result<Item<'a>, ScenarioError> {
         self.item(key).ok_or_else(|| self.lacks(key, allowed))
     }
 
     /// The error for a required key that is missing.
-    pub(super) fn lacks(&self, key: &str, allowed: &str) -> ScenarioError {
+    pub(crate) fn lacks(&self, key: &str, allowed: &str) -> ScenarioError {
         self.error(format!("no {key} in {}; allowed: {allowed}", self.title))
     }
 
-    /// Sets the parameters that are present.
-    pub(super) fn fill<P: Params>(&self, params: &mut P) -> Result<(), ScenarioError> {
-        for spec in P::specs() {
-            if let Some(item) = self.item(spec.name) {
-                item.set(&spec, |text| params.set(spec.name, text))?;
-            }
-        }
-        Ok(())
-    }
-
     /// The tables of `[[key]]`; empty if the key is missing.
-    pub(super) fn sections(&self, key: &str, title: &str) -> Result<Vec<Section<'a>>, ScenarioError> {
+    pub(crate) fn sections(&self, key: &str, title: &str) -> Result<Vec<Section<'a>>, ScenarioError> {
         let Some(item) = self.item(key) else { return Ok(Vec::new()) };
         let allowed = format!("one {title} for each");
         item.list(&allowed)?.iter().map(|element| element.section(title)).collect()
@@ -131,12 +127,12 @@ impl<'a> Section<'a> {
 
 impl<'a> Item<'a> {
     /// An error at the value's line.
-    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.source.error(self.value.span().start, message)
     }
 
     /// The error for a value that is not allowed.
-    pub(super) fn refuse(&self, allowed: &str, hint: &str) -> ScenarioError {
+    pub(crate) fn refuse(&self, allowed: &str, hint: &str) -> ScenarioError {
         let got = match self.value.get_ref() {
             DeValue::String(text) => format!("{:?}", short(text)),
             _ => self.source.written(self.value.span()),
@@ -144,33 +140,33 @@ impl<'a> Item<'a> {
         self.error(format!("{} in {} cannot be {got}; allowed: {allowed}{hint}", self.key, self.title))
     }
 
-    pub(super) fn string(&self, allowed: &str) -> Result<&'a str, ScenarioError> {
+    pub(crate) fn string(&self, allowed: &str) -> Result<&'a str, ScenarioError> {
         self.as_str().ok_or_else(|| self.refuse(allowed, ""))
     }
 
-    pub(super) fn as_str(&self) -> Option<&'a str> {
+    pub(crate) fn as_str(&self) -> Option<&'a str> {
         self.value.get_ref().as_str()
     }
 
-    pub(super) fn is_string(&self) -> bool {
+    pub(crate) fn is_string(&self) -> bool {
         self.value.get_ref().is_str()
     }
 
-    pub(super) fn is_table(&self) -> bool {
+    pub(crate) fn is_table(&self) -> bool {
         self.value.get_ref().is_table()
     }
 
-    pub(super) fn list(&self, allowed: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
+    pub(crate) fn list(&self, allowed: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
         self.as_list().ok_or_else(|| self.refuse(allowed, ""))
     }
 
-    pub(super) fn as_list(&self) -> Option<Vec<Item<'a>>> {
+    pub(crate) fn as_list(&self) -> Option<Vec<Item<'a>>> {
         let item = |value| Item { source: self.source, value, key: self.key, title: self.title.clone() };
         Some(self.value.get_ref().as_array()?.iter().map(item).collect())
     }
 
     /// The value as a table; errors in its keys name `title`.
-    pub(super) fn section(&self, title: &str) -> Result<Section<'a>, ScenarioError> {
+    pub(crate) fn section(&self, title: &str) -> Result<Section<'a>, ScenarioError> {
         match self.value.get_ref() {
             DeValue::Table(table) => Ok(Section::new(self.source, table, self.value.span().start, title)),
             _ => Err(self.refuse("a table", "")),
@@ -178,25 +174,26 @@ impl<'a> Item<'a> {
     }
 
     /// The value as a number or a text with a unit.
-    pub(super) fn value<T: ParamValue>(&self) -> Result<T, ScenarioError> {
+    pub(crate) fn value<T: ParamValue>(&self) -> Result<T, ScenarioError> {
         let allowed = || T::allowed();
         let text = self.text(T::unit()).ok_or_else(|| self.refuse(&allowed(), ""))?;
         T::parse(&text).ok_or_else(|| self.refuse(&allowed(), &unit_hint(&text, T::unit())))
     }
 
-    /// Sets a parameter to the value, as text.
-    pub(super) fn set(
+    /// Reads or sets a parameter of this unit and range from the value, as text.
+    pub(crate) fn set<V>(
         &self,
-        spec: &ParamSpec,
-        set: impl FnOnce(&str) -> Result<(), ParamError>,
-    ) -> Result<(), ScenarioError> {
-        let Some(text) = self.text(spec.unit) else {
-            let (words, range) = (words(spec.unit), &spec.allowed);
-            let allowed = if range.contains("..=") { format!("{words}, {range}") } else { range.clone() };
+        unit: Unit,
+        range: &str,
+        set: impl FnOnce(&str) -> Result<V, ParamError>,
+    ) -> Result<V, ScenarioError> {
+        let Some(text) = self.text(unit) else {
+            let is_range = range.contains("..=");
+            let allowed = if is_range { format!("{}, {range}", words(unit)) } else { range.to_owned() };
             return Err(self.refuse(&allowed, ""));
         };
         set(&text).map_err(|error| {
-            let hint = match spec.unit {
+            let hint = match unit {
                 Unit::Choice(words) | Unit::Kind(words) => hint(&text, words.iter().copied()),
                 unit => unit_hint(&text, unit),
             };
@@ -205,7 +202,7 @@ impl<'a> Item<'a> {
     }
 
     /// The name of a kind, as it is written.
-    pub(super) fn kind_name(&self) -> Option<&'a str> {
+    pub(crate) fn kind_name(&self) -> Option<&'a str> {
         match self.value.get_ref() {
             DeValue::Table(table) => table.get("kind")?.get_ref().as_str(),
             value => value.as_str(),
@@ -213,7 +210,7 @@ impl<'a> Item<'a> {
     }
 
     /// Reads `"name"`, a queue in `tc`'s words, or `{ kind = "name", parameter = value, … }`.
-    pub(super) fn kind<K: Registered>(&self) -> Result<K, ScenarioError> {
+    pub(crate) fn kind<K: Registered>(&self) -> Result<K, ScenarioError> {
         let names = K::names();
         let allowed = || format!("{}, or {{ kind = \"...\" }} with parameters", names.join(", "));
         let named = |item: &Item<'_>, name: &str| K::named(name).ok_or_else(|| item.error(unknown::<K>(name)));
@@ -234,7 +231,7 @@ impl<'a> Item<'a> {
         section.only(&std::iter::once("kind").chain(specs.iter().map(|spec| spec.name)).collect::<Vec<_>>())?;
         for spec in &specs {
             if let Some(item) = section.item(spec.name) {
-                item.set(spec, |text| kind.set(spec.name, text))?;
+                item.set(spec.unit, &spec.allowed, |text| kind.set(spec.name, text))?;
             }
         }
         match kind.validate() {

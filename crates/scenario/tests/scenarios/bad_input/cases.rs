@@ -14,7 +14,7 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         r#"queue = "fifo""#,
         r#"qeue = "fifo""#,
-        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, delay, jitter, queue, overhead, loss, release, burst (did you mean "queue"?)"#,
+        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, queue, delay, jitter, overhead, loss, release, burst (did you mean "queue"?)"#,
     ),
     (
         "flows = 8",
@@ -293,7 +293,11 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
         r#"warmup = "60s""#,
         "S.toml:3: a warmup of 60s leaves nothing of a duration of 60s; allowed: less than the duration",
     ),
-    (r#"interval = "10ms""#, r#"interval = "0ms""#, r#"S.toml:7: interval cannot be "0ms"; allowed: 1us ..= 86400s"#),
+    (
+        r#"interval = "10ms""#,
+        r#"interval = "0ms""#,
+        r#"S.toml:7: interval in [record] cannot be "0ms"; allowed: 1us ..= 86400s"#,
+    ),
     (
         r#"interval = "10ms""#,
         r#"interval = "1us""#,
@@ -371,7 +375,7 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, controller, traffic, command, server, transport, family, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, family, controller, traffic, command, server, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",

@@ -1,0 +1,123 @@
+//! The forms of values in scenario files. A form reads a value from the file, checks it, writes it, shows it in words and describes it in
+//! the JSON schema, all in one place.
+use crate::error::ScenarioError;
+use crate::model::Scenario;
+use crate::parse::{Context, Item, Section};
+use crate::write::line;
+use serde_json::Value;
+
+mod hops;
+mod kind;
+mod plain;
+mod rate;
+mod spread;
+mod steps;
+mod table;
+mod text;
+
+pub(crate) use hops::{HopNames, Hops};
+pub(crate) use kind::Kind;
+pub(crate) use plain::{ANY, CodePoint, Moment, Share, SharePart, within};
+pub(crate) use rate::LinkRate;
+pub(crate) use spread::{RTT, START};
+pub(crate) use steps::Delay;
+pub(crate) use table::{Many, One, write};
+pub(crate) use text::{Name, Program, Text, That};
+
+/// A form of values of the type `V`.
+pub(crate) trait Form<V> {
+    /// The kind of value in a word: `time`.
+    fn unit(&self) -> String;
+
+    /// What is allowed, for messages.
+    fn allowed(&self) -> String;
+
+    /// The lowest and the highest value, if the form has them.
+    fn range(&self) -> Option<String> {
+        None
+    }
+
+    /// The names of a registry that it chooses from.
+    fn kinds(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// Is the value a table of its own, or an array of tables?
+    fn is_table(&self) -> bool {
+        false
+    }
+
+    fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<V, ScenarioError>;
+
+    /// Checks a value that code may have built; the message names the key.
+    fn check(&self, _key: &str, _value: &V) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The value in TOML; `None` if the key is left out.
+    fn toml(&self, value: &V, of: &Scenario) -> Option<String>;
+
+    /// Writes the key with its value.
+    fn write(&self, out: &mut String, key: &str, value: &V, of: &Scenario) {
+        if let Some(text) = self.toml(value, of) {
+            line(out, key, &text);
+        }
+    }
+
+    /// The value in words, for people.
+    fn shown(&self, value: &V, of: &Scenario) -> String;
+
+    /// Are these equal for a comparison of two scenarios?
+    fn is_same(&self, values: [&V; 2], of: [&Scenario; 2]) -> bool {
+        self.shown(values[0], of[0]) == self.shown(values[1], of[1])
+    }
+
+    /// The type in the JSON schema.
+    fn schema(&self) -> Value;
+
+    /// The error for a missing value that is needed.
+    fn missing(&self, section: &Section<'_>, key: &str) -> ScenarioError {
+        section.lacks(key, &self.allowed())
+    }
+}
+
+/// A value that may be absent.
+pub(crate) struct Maybe<F>(pub(crate) F);
+
+impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
+    fn unit(&self) -> String {
+        self.0.unit()
+    }
+
+    fn allowed(&self) -> String {
+        self.0.allowed()
+    }
+
+    fn range(&self) -> Option<String> {
+        self.0.range()
+    }
+
+    fn kinds(&self) -> Option<&'static [&'static str]> {
+        self.0.kinds()
+    }
+
+    fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Option<V>, ScenarioError> {
+        self.0.read(item, cx).map(Some)
+    }
+
+    fn check(&self, key: &str, value: &Option<V>) -> Result<(), String> {
+        value.iter().try_for_each(|value| self.0.check(key, value))
+    }
+
+    fn toml(&self, value: &Option<V>, of: &Scenario) -> Option<String> {
+        self.0.toml(value.as_ref()?, of)
+    }
+
+    fn shown(&self, value: &Option<V>, of: &Scenario) -> String {
+        value.as_ref().map_or_else(|| "none".to_owned(), |value| self.0.shown(value, of))
+    }
+
+    fn schema(&self) -> Value {
+        self.0.schema()
+    }
+}
