@@ -9,7 +9,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 use narrows_results::RunResult;
 use narrows_scenario::{Flow, Hop, RateSpec, Record, Rtt, Scenario, Start};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 use serde::Serialize;
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
@@ -206,7 +206,8 @@ impl Speed {
 
 /// Runs a scenario to its end on up to `threads` threads.
 pub(crate) fn run(scenario: &Scenario, threads: usize) -> Result<RunResult, String> {
-    narrows_sim::run(scenario, threads, &mut Unwatched).map_err(|_| "the run ended before its time".to_owned())
+    let ended = narrows_sim::run(scenario, &Wanted { threads, ..Wanted::RESULT }, &mut Unwatched);
+    ended.map(|run| run.result).map_err(|_| "the run ended before its time".to_owned())
 }
 
 /// A digest of a whole result without its cost.

@@ -4,7 +4,7 @@
 //! interpreter's lock; what an environment does depends on its own seed and actions only.
 use crate::errors;
 use env::{Env, FACTS, Shown, Task};
-use narrows_sim::Ended;
+use narrows_sim::RunError;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use std::sync::{Arc, Mutex};
@@ -81,12 +81,12 @@ impl Envs {
     fn together<'py>(
         &mut self,
         py: Python<'py>,
-        act: impl Fn(&mut Env, f32) -> Result<Shown, Ended> + Sync,
+        act: impl Fn(&mut Env, f32) -> Result<Shown, RunError> + Sync,
         actions: &[f32],
     ) -> PyResult<Arrays<'py>> {
         let (count, width, threads) = (self.count, self.task.width(), self.threads);
         let (mut seen, mut shown) = (vec![0_f32; count * width], vec![Shown::default(); count]);
-        let failed: Mutex<Option<Ended>> = Mutex::new(None);
+        let failed: Mutex<Option<RunError>> = Mutex::new(None);
         let envs =
             self.envs.get_mut().map_err(|_| errors::failed(py, "an earlier step ended by a fault of Narrows"))?;
         py.detach(|| {

@@ -11,7 +11,7 @@ use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Error, Fit, Job, Monitor, Options, Room};
 use narrows_scenario::Scenario;
 use narrows_sim::Simulator;
-use narrows_world::{Watch, World as _, WorldError};
+use narrows_world::{Wanted, Watch, World as _, WorldError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::io;
@@ -75,9 +75,9 @@ pub(crate) fn run<T: Send + 'static>(
     let (monitor, running) = (Arc::clone(&stop), Arc::clone(&simulator));
     let runs = move || {
         let memory = Room { given: resources.memory, together: resources.together };
-        let options = Options { threads: resources.jobs, memory };
-        narrows_runner::run(&jobs, &*running, options, &*monitor, |n, result| {
-            keep(n, result).map_err(|error| Error::World(WorldError::Failed(error.to_string())))
+        let options = Options { threads: resources.jobs, memory, wanted: &Wanted::RESULT };
+        narrows_runner::run(&jobs, &*running, options, &*monitor, |n, run| {
+            keep(n, run.result).map_err(|error| Error::World(WorldError::Failed(error.to_string())))
         })
     };
     let made = in_thread(py, &stop, progress, runs)?;
@@ -107,8 +107,8 @@ pub(crate) fn run_each<T: Send + 'static>(
             let stopwatch = Stopwatch::start();
             let made = scenario.and_then(|scenario| {
                 simulator.check(&scenario).map_err(|error| explained(&error))?;
-                let made = narrows_runner::run_one(&scenario, &simulator, 1, &mut Heeded(&monitor));
-                made.map(&keep).map_err(|error| explained(&error))
+                let made = narrows_runner::run_one(&scenario, &simulator, &Wanted::RESULT, &mut Heeded(&monitor));
+                made.map(|run| keep(run.result)).map_err(|error| explained(&error))
             });
             (made, stopwatch.elapsed().as_secs_f64())
         };

@@ -86,14 +86,6 @@ fn write_from(source: impl Source, chosen: &[Interface], to: impl Write) -> io::
     capture.finish()
 }
 
-/// The interfaces at which a log's packets were seen.
-pub fn interfaces(log: &PacketLog) -> Vec<Interface> {
-    places(&log.hops, SIDES)
-}
-
-/// The sides of a simulation.
-const SIDES: [&str; 2] = ["senders", "receivers"];
-
 /// The interfaces of packets that cross these hops between two sides of these names.
 pub fn places(hops: &[Hop], sides: [&str; 2]) -> Vec<Interface> {
     let hop = |(index, hop): (usize, &Hop)| {

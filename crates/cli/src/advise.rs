@@ -89,8 +89,8 @@ pub(crate) fn main(args: &Advise) -> Result<(), Failure> {
         None => None,
     };
     let room = Room { given: None, together: true };
-    let options = Options { threads: args.jobs, quiet: args.json, world: &Simulator, memory: room };
-    let summaries = grid::run(&jobs, options, |_, result| Ok::<Summary, Failure>(result.summary))?;
+    let options = Options { threads: args.jobs, quiet: args.json, memory: room, ..Options::of(&Simulator) };
+    let summaries = grid::run(&jobs, options, |_, run| Ok::<Summary, Failure>(run.result.summary))?;
     interrupt::check()?;
     let names = candidates.iter().map(|(one, _)| one.label()).chain([AS_IT_IS.to_owned()]);
     let runs: Vec<(String, Vec<Summary>)> =

@@ -7,13 +7,13 @@ use crate::interrupt;
 use crate::output::{Finished, OutArgs, Output, Request};
 use crate::term;
 use narrows_core::Bytes;
-use narrows_report::{Comparison, Events, Run as Value, terminal};
+use narrows_report::{Comparison, Run as Value, terminal};
 use narrows_results::folder;
 use narrows_results::{Summary, summary_json};
 use narrows_runner::{Room, index};
 use narrows_scenario::Scenario;
 use narrows_scenario::printable::printable;
-use narrows_world::World;
+use narrows_world::{Run, Wanted, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -84,22 +84,9 @@ impl BatchArgs {
         self.place.force
     }
 
-    /// Runs everything, writes the result folder with its page and pictures, and prints the summary.
-    pub(crate) fn execute(&self, command: &str, plan: Vec<Planned>, world: &dyn World) -> Result<(), Failure> {
-        self.execute_in(command, plan, world, None)
-    }
-
-    /// Runs one scenario, records its packets, and writes them beside the results.
-    pub(crate) fn execute_recorded(
-        &self,
-        command: &str,
-        plan: Vec<Planned>,
-        recorder: &Recorder<'_>,
-    ) -> Result<(), Failure> {
-        self.execute_in(command, plan, recorder.world(), Some(recorder))
-    }
-
-    fn execute_in(
+    /// Runs everything, writes the result folder with its page and pictures, and prints the summary. The recorder, for a single run,
+    /// also writes its packets.
+    pub(crate) fn execute(
         &self,
         command: &str,
         plan: Vec<Planned>,
@@ -107,16 +94,15 @@ impl BatchArgs {
         recorder: Option<&Recorder<'_>>,
     ) -> Result<(), Failure> {
         interrupt::install()?;
-        let runs: Vec<Run> = plan.into_iter().map(|planned| Run::new(planned, world)).collect();
+        let runs: Vec<KeyedRun> = plan.into_iter().map(|planned| KeyedRun::new(planned, world)).collect();
         let keys: Vec<String> = runs.iter().map(|run| run.key.clone()).collect();
         let request = Request { out: self.place.out.as_deref(), force: self.place.force, command, keys: &keys };
         let mut output = Output::claim(request)?;
-        let (json, comparison) = match self.fill(&mut output, runs, world, recorder) {
+        let (json, comparison, files) = match self.fill(&mut output, runs, world, recorder) {
             Ok(filled) => filled,
             Err(failure) => return Err(output.unfinished(failure)),
         };
-        let events = recorder.and_then(Recorder::events);
-        let shown = conclude_with(output, &comparison, events.as_ref())?;
+        let shown = conclude(output, &comparison)?;
         if let Some(page) = shown.page.as_deref().filter(|_| self.open) {
             // A machine without a browser still has the result.
             if let Err(error) = open::that_detached(page) {
@@ -126,7 +112,6 @@ impl BatchArgs {
         if self.json && self.place.out.is_none() {
             term::note(&format!("narrows: {}", shown.folder.display()));
         }
-        let files = recorder.map(Recorder::files).unwrap_or_default();
         if self.json {
             files.lines().for_each(|line| term::note(&format!("narrows: {line}")));
             return term::print_json_text(&json);
@@ -134,14 +119,15 @@ impl BatchArgs {
         term::print(&(shown.text + &files))
     }
 
-    /// Makes the runs that are not finished yet; returns the `summary.json` of all runs and what to print.
+    /// Makes the runs that are not finished yet; returns the `summary.json` of all runs, the runs, and lines about the files of a
+    /// recorder.
     fn fill(
         &self,
         output: &mut Output,
-        runs: Vec<Run>,
+        runs: Vec<KeyedRun>,
         world: &dyn World,
         recorder: Option<&Recorder<'_>>,
-    ) -> Result<(String, Comparison), Failure> {
+    ) -> Result<(String, Comparison, String), Failure> {
         let stage = output.stage();
         // A result that a stopped command has left has no packets.
         let known = if recorder.is_some() { &[] } else { runs.as_slice() };
@@ -156,16 +142,20 @@ impl BatchArgs {
             .map(|(run, _)| (run.key, run.job))
             .unzip();
         let memory = Room { given: self.memory, together: true };
-        let options = Options { threads: self.jobs, quiet: self.json, world, memory };
-        let made = grid::run(&jobs, options, |index, result| {
+        let wanted = recorder.map_or(&Wanted::RESULT, Recorder::wanted);
+        let options = Options { threads: self.jobs, quiet: self.json, memory, wanted, ..Options::of(world) };
+        let made = grid::run(&jobs, options, |index, Run { result, packets }| {
             let (place, scenario) = (&places[missing[index]], &jobs[index].scenario);
             folder::write(&stage.join(place), scenario, &result).map_err(Failure::usage)?;
-            recorder.map_or(Ok(()), |recorder| recorder.write(&stage.join(place)))?;
+            let written = recorder.map(|recorder| recorder.write(&stage.join(place), packets)).transpose()?;
             output.keep(&keys[index], &KeptFolder::new(&stage, place, scenario)?)?;
-            Ok(Value::new(scenario, result))
+            let (files, events) = written.map(|written| (written.shown(), written.events)).unwrap_or_default();
+            Ok((Value { events, ..Value::new(scenario, result) }, files))
         })?;
-        for (&n, value) in missing.iter().zip(made) {
+        let mut files = String::new();
+        for (&n, (value, lines)) in missing.iter().zip(made) {
             values[n] = Some(value);
+            files += &lines;
         }
         interrupt::check()?;
         let values: Vec<Value> = values.into_iter().flatten().collect();
@@ -178,25 +168,25 @@ impl BatchArgs {
                 json
             }
         };
-        Ok((json, Comparison::of(places.into_iter().zip(values))))
+        Ok((json, Comparison::of(places.into_iter().zip(values)), files))
     }
 }
 
 /// A run and its key.
-struct Run {
+struct KeyedRun {
     key: String,
     /// Folder within the output folder.
     folder: PathBuf,
     job: Job,
 }
 
-impl Run {
-    fn new(planned: Planned, world: &dyn World) -> Run {
+impl KeyedRun {
+    fn new(planned: Planned, world: &dyn World) -> KeyedRun {
         let inputs = folder::inputs(&planned.scenario);
         let world = format!("{world:?}");
         let decisive = inputs.iter().flat_map(|(name, text)| [name.as_str(), text.as_str()]);
         let key = index::key(std::iter::once(world.as_str()).chain(decisive));
-        Run { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
+        KeyedRun { key, folder: planned.folder, job: Job { label: planned.label, scenario: planned.scenario } }
     }
 
     /// Its summary, if a stopped command has left its whole result on the stage.
@@ -229,7 +219,7 @@ impl KeptFolder {
 }
 
 /// Takes over the runs that a stopped command has finished, and removes its other files.
-fn take_up(output: &mut Output, runs: &[Run]) -> Result<Vec<Option<Value>>, Failure> {
+fn take_up(output: &mut Output, runs: &[KeyedRun]) -> Result<Vec<Option<Value>>, Failure> {
     if output.found().is_empty() {
         return Ok(runs.iter().map(|_| None).collect());
     }
@@ -258,14 +248,9 @@ pub(crate) struct Shown {
 
 /// Draws the page and the pictures of the runs whose folders are on the stage, and publishes everything.
 pub(crate) fn conclude(output: Output, comparison: &Comparison) -> Result<Shown, Failure> {
-    conclude_with(output, comparison, None)
-}
-
-/// As [`conclude`], with the packets on the page if they were recorded.
-fn conclude_with(output: Output, comparison: &Comparison, events: Option<&Events>) -> Result<Shown, Failure> {
     let stage = output.stage();
     let drawn = || {
-        narrows_report::write_page_with(comparison, events, &stage).map_err(Failure::usage)?;
+        narrows_report::write_page(comparison, &stage).map_err(Failure::usage)?;
         interrupt::check()?;
         Ok(terminal::comparison(comparison, &term::style()))
     };

@@ -9,16 +9,14 @@ use crate::world::{Name, WorldArgs};
 use narrows_capture::pcapng::{self, Interface};
 use narrows_capture::qlog;
 use narrows_files::{OutputFile, is_qlog};
-use narrows_live::{QlogFolder, Wanted};
 use narrows_report::Events;
 use narrows_results::packets::{self, Capture, Transport};
 use narrows_scenario::printable::printable;
 use narrows_scenario::{Scenario, Transport as Carrier};
-use narrows_world::World;
 use narrows_world::record::packets::{PacketRecorder, hops};
+use narrows_world::{Packets, QlogFolder, Wanted};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// Flags for packets.
 #[derive(clap::Args)]
@@ -34,7 +32,7 @@ pub(crate) struct CaptureArgs {
     packets: bool,
 }
 
-/// A recorded run and the files to be made from it.
+/// What is wanted of a run's packets, and the files to be made from them.
 pub(crate) struct Recorder<'a> {
     args: &'a CaptureArgs,
     /// The file of `--pcap`.
@@ -42,18 +40,23 @@ pub(crate) struct Recorder<'a> {
     /// Whether files of earlier runs are replaced.
     force: bool,
     interfaces: Vec<Interface>,
-    world: Recording,
-    /// A line about each file that was written.
-    lines: Mutex<Vec<String>>,
-    /// The packets for the page.
-    events: Mutex<Option<Events>>,
+    wanted: Wanted,
 }
 
-/// A world that keeps the packets of its latest run.
-enum Recording {
-    Sim(narrows_sim::Recording),
-    Live(narrows_live::Recording),
-    Kernel(narrows_kernel::Recording),
+/// The files that were written beside the results.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// A line about each of them.
+    lines: Vec<String>,
+    /// The packets for the page.
+    pub(crate) events: Option<Events>,
+}
+
+impl Written {
+    /// The lines, for a terminal.
+    pub(crate) fn shown(&self) -> String {
+        self.lines.iter().map(|line| format!("{}\n", printable(line))).collect()
+    }
 }
 
 impl CaptureArgs {
@@ -76,37 +79,28 @@ impl CaptureArgs {
         }
         let capture = self.pcap.capture(Some(scenario.duration), self.qlog.is_some())?;
         let pcap = self.pcap.check(force)?;
-        let (interfaces, world) = match world.name() {
-            Name::Sim => {
-                (self.simulated(scenario, capture, force)?, Recording::Sim(narrows_sim::Recording::new(capture)))
-            }
-            Name::Live if !self.packets => {
-                self.check_connections(scenario, force)?;
-                let qlog = self.qlog.clone().map(|path| QlogFolder { path, replace: force });
-                let wanted = Wanted { capture: self.pcap.file().map(|_| capture), qlog };
-                let recording = narrows_live::Recording::new(world.options(), wanted);
-                let sides = recording.sides(scenario).map_err(crate::world::failure)?;
-                (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Live(recording))
-            }
-            Name::Live => {
+        let is_live = matches!(world.name(), Name::Live);
+        match world.name() {
+            Name::Sim => self.check_simulated(scenario, capture, force)?,
+            Name::Live if self.packets => {
                 let message = "--packets is for the simulator (--on sim); allowed with --on live: --pcap, --qlog";
                 return Err(Failure::usage(message));
             }
+            Name::Live => self.check_connections(scenario, force)?,
             Name::Kernel if self.packets || self.qlog.is_some() => {
                 return Err(Failure::usage(format!("{flag} is not for --on kernel; allowed there: --pcap")));
             }
-            Name::Kernel => {
-                let recording = narrows_kernel::Recording::new(world.kernel()?, capture);
-                let sides = recording.sides(scenario)?;
-                (self.pcap.chosen(pcapng::places(&hops(scenario), sides))?, Recording::Kernel(recording))
-            }
-        };
-        let (lines, events) = (Mutex::default(), Mutex::default());
-        Ok(Some(Recorder { args: self, pcap, force, interfaces, world, lines, events }))
+            Name::Kernel => {}
+        }
+        let sides = world.chosen()?.sides(scenario)?;
+        let interfaces = self.pcap.chosen(pcapng::places(&hops(scenario), sides))?;
+        let qlog = self.qlog.clone().filter(|_| is_live).map(|path| QlogFolder { path, replace: force });
+        let capture = Some(capture).filter(|_| !is_live || pcap.is_some());
+        Ok(Some(Recorder { args: self, pcap, force, interfaces, wanted: Wanted { capture, qlog, ..Wanted::RESULT } }))
     }
 
-    /// The interfaces of a simulation's capture.
-    fn simulated(&self, scenario: &Scenario, capture: Capture, force: bool) -> Result<Vec<Interface>, Failure> {
+    /// Checks that a simulation's packets fit into the files, and that these can be written.
+    fn check_simulated(&self, scenario: &Scenario, capture: Capture, force: bool) -> Result<(), Failure> {
         let log = PacketRecorder::new(scenario, 0, capture).finish();
         if self.packets && log.hops.iter().filter(|hop| hop.used).count() > packets::MAX_HOPS {
             let most = packets::MAX_HOPS;
@@ -123,7 +117,7 @@ impl CaptureArgs {
             let names = qlog::connections(&log).into_iter().map(|connection| connection.name);
             check_qlogs(folder, names, force)?;
         }
-        self.pcap.chosen(pcapng::interfaces(&log))
+        Ok(())
     }
 
     /// Checks that there are real connections whose transport writes a qlog, and that the files can be written.
@@ -150,39 +144,32 @@ impl CaptureArgs {
 const PCAP: &str = "--pcap";
 
 impl Recorder<'_> {
-    /// The world in which the run takes place.
-    pub(crate) fn world(&self) -> &dyn World {
-        match &self.world {
-            Recording::Sim(world) => world,
-            Recording::Live(world) => world,
-            Recording::Kernel(world) => world,
-        }
+    /// What is wanted of the run.
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
-    /// Writes the files of the run that has just ended; `folder` is where its results are.
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let lines = match &self.world {
-            Recording::Sim(world) => world.take().map(|log| self.write_simulated(folder, &log)),
-            Recording::Live(world) if self.pcap.is_some() => {
-                world.take().map(|log| pcap::write_frames(self.pcap.as_ref(), &log, &self.interfaces))
+    /// Writes the files of a run; `folder` is where its results are.
+    pub(crate) fn write(&self, folder: &Path, packets: Option<Packets>) -> Result<Written, Failure> {
+        let mut written = match packets {
+            Some(Packets::Simulated(log)) => self.write_simulated(folder, &log)?,
+            Some(Packets::Real(log)) => {
+                Written { lines: pcap::write_frames(self.pcap.as_ref(), &log, &self.interfaces)?, events: None }
             }
-            Recording::Live(_) => Some(Ok(Vec::new())),
-            Recording::Kernel(world) => {
-                world.take().map(|log| pcap::write_frames(self.pcap.as_ref(), &log, &self.interfaces))
-            }
+            None if self.wanted.capture.is_some() => return Err(Failure::other("the run has left no packets")),
+            None => Written::default(),
         };
-        let mut lines = lines.unwrap_or_else(|| Err(Failure::other("the run has left no packets")))?;
-        if let (Recording::Live(_), Some(folder)) = (&self.world, &self.args.qlog) {
-            lines.push(format!("{}: a qlog of each QUIC connection", folder.display()));
+        if let Some(qlog) = &self.wanted.qlog {
+            written.lines.push(format!("{}: a qlog of each QUIC connection", qlog.path.display()));
         }
-        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines;
-        Ok(())
+        Ok(written)
     }
 
-    fn write_simulated(&self, folder: &Path, log: &packets::PacketLog) -> Result<Vec<String>, Failure> {
+    fn write_simulated(&self, folder: &Path, log: &packets::PacketLog) -> Result<Written, Failure> {
+        let mut events = None;
         if self.args.packets {
             packets::write_table_to(folder, log).map_err(Failure::usage)?;
-            *self.events.lock().unwrap_or_else(PoisonError::into_inner) = Events::of(log);
+            events = Events::of(log);
         }
         let mut lines =
             pcap::write(self.pcap.as_ref(), &self.interfaces, |to| pcapng::write(log, &self.interfaces, to))?;
@@ -190,18 +177,7 @@ impl Recorder<'_> {
             lines.push(write_qlogs(folder, log, self.force)?);
         }
         lines.extend(log.cut().map(|cut| pcap::cut(&cut)));
-        Ok(lines)
-    }
-
-    /// The packets of the run, for its page, if they are asked for.
-    pub(crate) fn events(&self) -> Option<Events> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// What was written beside the results.
-    pub(crate) fn files(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(|line| format!("{}\n", printable(line))).collect()
+        Ok(Written { lines, events })
     }
 }
 

@@ -156,9 +156,9 @@ impl Check {
         };
         let jobs: Vec<Job> = (first..=last).map(job).collect();
         let memory = Room { given: self.memory, together: false };
-        let options = Options { threads: self.jobs, quiet: self.json, world: world.as_ref(), memory };
+        let options = Options { threads: self.jobs, quiet: self.json, memory, ..Options::of(world.as_ref()) };
         // A figure that does not exist ends all runs with the first one.
-        let readings = grid::run(&jobs, options, |_, result| read_all(&expectations, &Lookup::of(&result.summary)))?;
+        let readings = grid::run(&jobs, options, |_, run| read_all(&expectations, &Lookup::of(&run.result.summary)))?;
         interrupt::check()?;
         let name = scenario.name.clone();
         Ok(Judged { name, seeds: (first..=last).collect(), judgements: judged(&expectations, &readings) })

@@ -100,7 +100,7 @@ pub(crate) fn main(args: &Compare) -> Result<(), Failure> {
     if let (true, Some(refusal)) = (plan.is_empty(), refusal) {
         return Err(refusal.into());
     }
-    args.batch.execute("compare", plan, world.as_ref())
+    args.batch.execute("compare", plan, world.as_ref(), None)
 }
 
 impl Compare {

@@ -3,7 +3,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
 use narrows_kernel::doctor::{self, Finding};
-use narrows_kernel::fetch::{self, Wanted};
+use narrows_kernel::fetch::{self, KernelRequest};
 use narrows_kernel::kernels;
 use narrows_runner::clock::Stopwatch;
 use std::fmt::Write as _;
@@ -81,18 +81,23 @@ fn fetch(args: &Fetch) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--also needs the folder {SOURCES} of a clone; name it with --sources")));
     }
     let Fetch { suite, release, mirror, also, .. } = args;
-    let wanted =
-        Wanted { suite: suite.clone(), release: release.clone(), mirror: mirror.clone(), sources, also: also.clone() };
+    let request = KernelRequest {
+        suite: suite.clone(),
+        release: release.clone(),
+        mirror: mirror.clone(),
+        sources,
+        also: also.clone(),
+    };
     interrupt::install()?;
     // Programs that are still running end first, and the folder goes.
     interrupt::wait_for_program(true);
-    let fetched = fetch::fetch(&lab, &wanted, &mut Progress::default());
+    let fetched = fetch::fetch(&lab, &request, &mut Progress::default());
     interrupt::wait_for_program(false);
     interrupt::check()?;
     let kernel = fetched.map_err(|missing| {
         if missing.0.contains('\n') { Failure::program(&missing.0) } else { Failure::usage(missing) }
     })?;
-    let ours = if wanted.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
+    let ours = if request.sources.is_some() { "" } else { ", without our queues (give --sources to build them)" };
     term::print(&format!("Linux {} is in {}{ours}\n", kernel.release(), kernel.folder.display()))
 }
 

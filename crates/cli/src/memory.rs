@@ -25,6 +25,7 @@ mod tests {
     use narrows_runner::Room;
     use narrows_scenario::{NoTraces, Scenario};
     use narrows_sim::Simulator;
+    use narrows_world::{Wanted, World as _};
 
     fn scenario(count: u32, record: &str) -> Scenario {
         let text = format!(
@@ -38,7 +39,7 @@ mod tests {
         let job = |scenario: &&Scenario| Job { label: String::new(), scenario: (*scenario).clone() };
         let jobs: Vec<Job> = scenarios.iter().map(job).collect();
         let memory = Room { given: Some(room), together: true };
-        let options = Options { threads: Some(8), quiet: true, world: &Simulator, memory };
+        let options = Options { threads: Some(8), quiet: true, memory, ..Options::of(&Simulator) };
         match grid::run(&jobs, options, |_, _| Ok(())) {
             Err(Failure::Usage(message)) => message,
             other => panic!("{other:?}"),
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn results_of_all_runs_must_fit_together() {
         let run = scenario(1, "interval = \"100us\"");
-        let room = Bytes(narrows_sim::memory(&run).total() * 3);
+        let room = Bytes(Simulator.memory(&run, &Wanted::RESULT).total() * 3);
         assert!(refused(&[&run; 100], room).contains("the results of all runs need"));
     }
 }

@@ -82,8 +82,5 @@ pub(crate) fn main(args: &Run) -> Result<(), Failure> {
         scenario: Scenario { seed, ..scenario.clone() },
     };
     let plan = seeds.into_iter().map(planned).collect();
-    match &recorder {
-        Some(recorder) => args.batch.execute_recorded("run", plan, recorder),
-        None => args.batch.execute("run", plan, world.as_ref()),
-    }
+    args.batch.execute("run", plan, world.as_ref(), recorder.as_ref())
 }

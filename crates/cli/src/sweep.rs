@@ -262,14 +262,14 @@ impl Sweep {
             Some(_) => self.elsewhere(text, output, plan, &jobs, &missing, &mut kept)?,
             None => {
                 let memory = Room { given: self.memory, together: false };
-                let options = Options { threads: self.jobs, quiet: self.json, world, memory };
-                let made = grid::run(&jobs, options, |n, result| {
+                let options = Options { threads: self.jobs, quiet: self.json, memory, ..Options::of(world) };
+                let made = grid::run(&jobs, options, |n, run| {
                     let ((.., key, folder), scenario) = (&missing[n], &jobs[n].scenario);
                     let written = folder.as_ref().map(|folder| {
-                        folder::write(&stage.join(folder), scenario, &result).map_err(Failure::usage)?;
+                        folder::write(&stage.join(folder), scenario, &run.result).map_err(Failure::usage)?;
                         KeptFolder::new(&stage, folder, scenario)
                     });
-                    let one = Kept { run: plan.measure(&result), folder: written.transpose()? };
+                    let one = Kept { run: plan.measure(&run.result), folder: written.transpose()? };
                     output.keep(key, &one)?;
                     Ok(one)
                 })?;

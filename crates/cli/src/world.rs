@@ -57,11 +57,6 @@ impl WorldArgs {
         self.on
     }
 
-    /// The options of the live world.
-    pub(crate) fn options(&self) -> Options {
-        Options { mtu: self.mtu as u32, ..Options::default() }
-    }
-
     /// The scenario with what the flags say of its flows.
     pub(crate) fn adapted(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
         if self.ipv6 {
@@ -82,13 +77,25 @@ impl WorldArgs {
         }
     }
 
-    /// The kernel's world, as requested.
-    pub(crate) fn kernel(&self) -> Result<Lab, Failure> {
-        Ok(Lab { pace: self.pace(), ..lab(self.kernel.as_deref())? })
-    }
-
     /// The requested world. Gets the rights that it needs, so it must be called before there is a second thread.
     pub(crate) fn world(&self) -> Result<Box<dyn World>, Failure> {
+        let world = self.chosen()?;
+        match (self.on, self.pace()) {
+            (Name::Live, _) => narrows_host::gain().map(drop).map_err(failure)?,
+            (Name::Kernel, pace @ (Pace::Kvm | Pace::Emulated)) => {
+                let processor =
+                    if pace == Pace::Kvm { "this machine's processor (KVM)" } else { "an emulated processor" };
+                term::note(&format!(
+                    "narrows: in real time on {processor}: the host's load has an effect on the figures"
+                ));
+            }
+            _ => {}
+        }
+        Ok(world)
+    }
+
+    /// The requested world, without the rights that its runs need.
+    pub(crate) fn chosen(&self) -> Result<Box<dyn World>, Failure> {
         match self.on {
             Name::Sim | Name::Kernel if self.mtu != 1500 => {
                 Err(Failure::usage("--mtu is for --on live: elsewhere a packet is as long as its flow says"))
@@ -97,19 +104,9 @@ impl WorldArgs {
             Name::Sim | Name::Live if self.real_time.is_some() => {
                 Err(Failure::usage("--real-time is for --on kernel; --on live is in real time anyway"))
             }
-            Name::Kernel => {
-                let lab = self.kernel()?;
-                if lab.pace != Pace::Virtual {
-                    let processor =
-                        if lab.pace == Pace::Kvm { "this machine's processor (KVM)" } else { "an emulated processor" };
-                    term::note(&format!(
-                        "narrows: in real time on {processor}: the host's load has an effect on the figures"
-                    ));
-                }
-                Ok(Box::new(lab))
-            }
+            Name::Kernel => Ok(Box::new(Lab { pace: self.pace(), ..lab(self.kernel.as_deref())? })),
             Name::Sim => Ok(Box::new(Simulator)),
-            Name::Live => Ok(Box::new(live(self.options())?)),
+            Name::Live => Ok(Box::new(Live(Options { mtu: self.mtu as u32, ..Options::default() }))),
         }
     }
 }

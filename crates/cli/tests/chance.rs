@@ -1,7 +1,7 @@
 //! How often two results are found different that differ only in their seeds.
 use narrows_report::{Comparison, Diff, Group, Run};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 
 /// The number of pairs of results, and of runs in a result.
 const PAIRS: u64 = 60;
@@ -23,8 +23,8 @@ fn scenario(queue: &str, controller: &str) -> Scenario {
 fn result(scenario: &Scenario, number: u64) -> Comparison {
     let run = |seed: u64| {
         let scenario = Scenario { seed, ..scenario.clone() };
-        let result = narrows_sim::run(&scenario, 1, &mut Unwatched).expect("nobody ends it");
-        Run { result, scenario: Some(scenario), scenario_text: None }
+        let result = narrows_sim::run(&scenario, &Wanted::RESULT, &mut Unwatched).expect("nobody ends it").result;
+        Run { result, scenario: Some(scenario), scenario_text: None, events: None }
     };
     let runs = (0..RUNS).map(|n| run(1 + number * RUNS + n)).collect();
     Comparison { title: String::new(), groups: vec![Group { label: "same".into(), runs }] }

@@ -11,7 +11,7 @@ use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::transport::UdpEcn;
 use narrows_scenario::{Scenario, Transport};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 use narrows_world::application::{Act, Application};
 use narrows_world::build;
 use narrows_world::meters::SenderStats;
@@ -97,7 +97,7 @@ struct Shown {
 }
 
 fn simulated(scenario: &Scenario) -> Shown {
-    let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it");
+    let result = narrows_sim::run(scenario, &Wanted::RESULT, &mut Unwatched).expect("nobody ends it").result;
     let series = result.series.into_iter().filter(|series| series.source.starts_with("hop:")).collect();
     Shown { hops: result.summary.hops, flows: result.summary.flows, series }
 }

@@ -134,12 +134,13 @@ impl Link {
         }
     }
 
-    /// The packet on the wire, if the link is a wire.
+    /// The packet that the link has taken from the queue and not yet handed over.
     #[inline]
     pub fn sending(&self) -> Option<PacketId> {
         match &self.service {
             Server::Wire(wire) => wire.sending.map(|(id, _)| id),
-            Server::Shaper(_) | Server::Opportunities(_) => None,
+            Server::Opportunities(trace) => trace.sending.map(|(id, _)| id),
+            Server::Shaper(_) => None,
         }
     }
 

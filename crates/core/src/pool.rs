@@ -96,6 +96,15 @@ impl Pool {
         &mut self.slots[id.index()].meta
     }
 
+    /// The stored packets without these, in the order of their slots. Allocates a byte for each slot.
+    pub fn without(&self, others: impl Iterator<Item = PacketId>) -> impl Iterator<Item = PacketId> {
+        let mut left_out = alloc::vec![false; self.slots.len()];
+        let free = core::iter::successors(self.free, |id| self.slots[id.index()].next);
+        free.chain(others).for_each(|id| left_out[id.index()] = true);
+        let all = left_out.into_iter().enumerate();
+        all.filter(|(_, left_out)| !left_out).map(|(index, _)| PacketId::from_index(index))
+    }
+
     /// Packets stored now.
     pub const fn live(&self) -> usize {
         self.live

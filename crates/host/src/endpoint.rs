@@ -22,7 +22,7 @@ mod video;
 
 use crate::priority::{Work, keep_times};
 use crate::socket::poll::{Poll, Waker};
-use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, QlogFolder, initial_window};
+use crate::{Clock, EndpointStats, FIRST_PORT, HostError, Namespace, initial_window};
 use messages::MessageRecords;
 use narrows_core::Time;
 use narrows_scenario::Scenario;
@@ -59,7 +59,7 @@ pub struct Plan<'a> {
     /// packet.
     pub read_at_least: u32,
     /// For a qlog of each QUIC flow's sender.
-    pub qlog: Option<&'a QlogFolder>,
+    pub qlog: Option<&'a narrows_world::QlogFolder>,
 }
 
 /// Checks that kernel sockets can carry a scenario's flows, before anything is made.

@@ -90,17 +90,6 @@ pub use tap::{Seen, Tap};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use tun::{Route, Tun, TunSpec};
 
-use std::path::PathBuf;
-
-/// A folder for qlog files, `FLOW.sqlog`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct QlogFolder {
-    /// The folder.
-    pub path: PathBuf,
-    /// Whether files of an earlier run are replaced.
-    pub replace: bool,
-}
-
 /// The receiver of flow n of a scenario listens at this port + n.
 pub const FIRST_PORT: u16 = 10_000;
 /// The largest number of flows in a scenario: each needs a port of its own, from [`FIRST_PORT`] on.

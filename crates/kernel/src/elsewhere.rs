@@ -1,9 +1,7 @@
 //! The lab where there is no Linux, or in a build without it: the type, so that a program that offers it compiles, and one answer.
 use crate::kernels::Kernel;
-use narrows_results::RunResult;
-use narrows_results::packets::{Capture, FrameLog};
 use narrows_scenario::Scenario;
-use narrows_world::{Memory, Watch, World, WorldError};
+use narrows_world::{Memory, Run, Wanted, Watch, World, WorldError};
 use std::path::PathBuf;
 
 /// The kernel's world, which needs Linux.
@@ -48,55 +46,15 @@ impl World for Lab {
         Err(refusal())
     }
 
-    fn memory(&self, scenario: &Scenario) -> Memory {
+    fn sides(&self, _: &Scenario) -> Result<[&'static str; 2], WorldError> {
+        Err(refusal())
+    }
+
+    fn memory(&self, scenario: &Scenario, _: &Wanted) -> Memory {
         Memory::estimate(scenario, 0)
     }
 
-    fn run(&self, _: &Scenario, _: usize, _: &mut dyn Watch) -> Result<RunResult, WorldError> {
+    fn run(&self, _: &Scenario, _: &Wanted, _: &mut dyn Watch) -> Result<Run, WorldError> {
         Err(refusal())
-    }
-}
-
-/// The kernel's world with a record of its packets, which needs Linux.
-#[derive(Debug)]
-pub struct Recording(Lab);
-
-impl Recording {
-    /// For these packets.
-    pub fn new(lab: Lab, _: Capture) -> Recording {
-        Recording(lab)
-    }
-
-    /// # Errors
-    /// Always.
-    pub fn sides(&self, _: &Scenario) -> Result<[&'static str; 2], WorldError> {
-        Err(refusal())
-    }
-
-    /// None.
-    pub fn take(&self) -> Option<FrameLog> {
-        None
-    }
-}
-
-impl World for Recording {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn threads(&self) -> usize {
-        self.0.threads()
-    }
-
-    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
-        self.0.check(scenario)
-    }
-
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        self.0.memory(scenario)
-    }
-
-    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        self.0.run(scenario, threads, watch)
     }
 }

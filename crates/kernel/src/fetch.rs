@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What to fetch.
+/// The kernel to fetch, and what to build for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct KernelRequest {
     /// The release of Debian: `bookworm`, `trixie`. Its backports are used, too, if it has any.
     pub suite: String,
     /// How the kernel's release begins; the newest of all if `None`.
@@ -43,8 +43,8 @@ pub trait Watch {
 ///
 /// # Errors
 /// Names the tool that is missing, or the step that failed with its last lines.
-pub fn fetch(lab: &Path, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Kernel, Missing> {
-    let also = wanted.also.iter().map(|name| linux_module(name)).collect::<Result<Vec<_>, _>>()?;
+pub fn fetch(lab: &Path, request: &KernelRequest, watch: &mut dyn Watch) -> Result<Kernel, Missing> {
+    let also = request.also.iter().map(|name| linux_module(name)).collect::<Result<Vec<_>, _>>()?;
     for (tool, package) in [("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg"), ("xz", "xz-utils")] {
         if find(tool).is_none() {
             return Err(Missing(format!(
@@ -52,12 +52,12 @@ pub fn fetch(lab: &Path, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Kerne
             )));
         }
     }
-    let mirror = wanted.mirror.clone().map_or_else(mirror, Ok)?;
+    let mirror = request.mirror.clone().map_or_else(mirror, Ok)?;
     let scratch = Scratch::new(lab)?;
-    let apt = Apt::new(&scratch.0, &mirror, &wanted.suite)?;
-    watch.step(&format!("reading the lists of {}", wanted.suite));
+    let apt = Apt::new(&scratch.0, &mirror, &request.suite)?;
+    watch.step(&format!("reading the lists of {}", request.suite));
     apt.update(&mut || watch.go_on(size_below(&scratch.0)))?;
-    let release = apt.newest(wanted.release.as_deref())?;
+    let release = apt.newest(request.release.as_deref())?;
     let (names, bytes) = apt.packages(&release)?;
     watch.step(&format!("fetching Linux {release} ({:.0} MB)", bytes as f64 / 1e6));
     let packages = scratch.0.join("packages");
@@ -70,12 +70,12 @@ pub fn fetch(lab: &Path, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Kerne
     let made = scratch.0.join("kernel");
     let kernel = Kernel { folder: lab.join("kernels").join(&release) };
     collect(&unpacked, &release, &made, watch)?;
-    if let Some(sources) = &wanted.sources {
+    if let Some(sources) = &request.sources {
         watch.step("building the plug-ins for tc");
         build_plugins(sources, &scratch.0, &made.join("tc"))?;
         watch.step("building our modules in a chroot with the kernel's own compiler");
         let lacking: Vec<&str> = also.into_iter().filter(|name| !Kernel { folder: made.clone() }.has(name)).collect();
-        let chroot = Chroot { sources, mirror: &mirror, suite: &wanted.suite, release: &release };
+        let chroot = Chroot { sources, mirror: &mirror, suite: &request.suite, release: &release };
         let source = if lacking.is_empty() { None } else { Some(apt.source(&release)?) };
         let built = &mut || watch.go_on(size_below(&scratch.0.join("chroot")));
         chroot.build(&scratch.0, source.map(|source| (lacking, source)), &made.join("modules"), built)?;

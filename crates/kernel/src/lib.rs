@@ -41,10 +41,10 @@ mod tools;
 mod world;
 
 #[cfg(not(all(feature = "linux", target_os = "linux")))]
-pub use elsewhere::{Lab, Recording, usable};
+pub use elsewhere::{Lab, usable};
 pub use pace::Pace;
 #[cfg(all(feature = "linux", target_os = "linux"))]
-pub use world::{Lab, Recording, usable};
+pub use world::{Lab, usable};
 
 /// Compares with a file of `tests/expected`; with `NARROWS_RECORD=1` writes it.
 #[cfg(test)]

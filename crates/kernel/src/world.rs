@@ -9,20 +9,18 @@ use crate::{initramfs, machine, network};
 use narrows_core::Time;
 use narrows_host::endpoint;
 use narrows_host::layout::Layout;
-use narrows_results::RunResult;
-use narrows_results::packets::{Capture, FrameLog};
+use narrows_results::packets::Capture;
 use narrows_results::summary::{MadeIn, Passing};
 use narrows_scenario::{Scenario, Transport};
 use narrows_world::record::packets::most_packets;
-use narrows_world::{Memory, Watch, World, WorldError};
+use narrows_world::{Memory, Packets, Run, Wanted, Watch, World, WorldError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
-/// Whether this program can have a guest: it can.
+/// Whether this program can have a guest.
 ///
 /// # Errors
-/// None here. Without Linux there is one always.
+/// Always succeeds on Linux, always fails elsewhere.
 pub const fn usable() -> Result<(), WorldError> {
     Ok(())
 }
@@ -47,7 +45,7 @@ const FLOW: u64 = 100_000;
 /// Bytes of a program of the user's in the guest, in addition to its file.
 const PROGRAM: u64 = 64 << 20;
 
-/// Bytes of a recorded packet in the guest: its row at each place that it comes by, twice while a list grows, and its first bytes.
+/// Bytes of a recorded packet in the guest: its row at each place that it passes, twice while a list grows, and its first bytes.
 const PACKET: u64 = 1000;
 
 /// The number of programs that a scenario runs.
@@ -80,86 +78,29 @@ impl World for Lab {
         self.plan(scenario).map(drop)
     }
 
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        let memory = Memory::estimate(scenario, FLOW);
-        // The guest's own, its file system, and the emulator's.
-        Memory { hops: memory.hops + (1 << 30) + PROGRAM * programs(scenario), ..memory }
-    }
-
-    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        self.run_recorded(scenario, None, watch).map(|(result, _)| result)
-    }
-}
-
-/// The kernel's world, which keeps the packets of its latest run.
-#[derive(Debug)]
-pub struct Recording {
-    lab: Lab,
-    capture: Capture,
-    log: Mutex<Option<FrameLog>>,
-}
-
-impl Recording {
-    /// For these packets.
-    pub fn new(lab: Lab, capture: Capture) -> Recording {
-        Recording { lab, capture, log: Mutex::new(None) }
-    }
-
-    /// The names of the two sides in a run's log.
-    ///
-    /// # Errors
-    /// The kernel cannot run the scenario, or not in such a way that single packets could be seen.
-    pub fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError> {
+    fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError> {
         if let Some(flow) = scenario.flows.iter().find(|flow| flow.transport.gso_max_segs() > 1) {
             let (name, segments) = (&flow.name, flow.transport.gso_max_segs());
             return Err(WorldError::Refused(format!(
                 "flow \"{name}\": gso_max_segs is {segments}, and a queue may cut such packets up; allowed for a capture in the kernel's world: 1"
             )));
         }
-        Ok(self.lab.plan(scenario)?.layout.side_names())
+        Ok(self.plan(scenario)?.layout.side_names())
     }
 
-    /// Takes the packets of the latest run that has ended.
-    pub fn take(&self) -> Option<FrameLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl World for Recording {
-    fn name(&self) -> &'static str {
-        self.lab.name()
-    }
-
-    fn threads(&self) -> usize {
-        self.lab.threads()
+    fn memory(&self, scenario: &Scenario, wanted: &Wanted) -> Memory {
+        let memory = Memory::estimate(scenario, FLOW);
+        let packets = wanted.capture.map_or(0, |capture| most_packets(scenario, &capture));
+        Memory {
+            // The guest's own, its file system, and the emulator's.
+            hops: memory.hops + (1 << 30) + PROGRAM * programs(scenario),
+            // In the guest, and again here.
+            packets: memory.packets.saturating_add(packets.saturating_mul(2 * PACKET)),
+            ..memory
+        }
     }
 
-    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
-        self.lab.check(scenario)
-    }
-
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        let memory = self.lab.memory(scenario);
-        // In the guest, and again here.
-        let packets = most_packets(scenario, &self.capture).saturating_mul(2 * PACKET);
-        Memory { packets: memory.packets.saturating_add(packets), ..memory }
-    }
-
-    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        let (result, log) = self.lab.run_recorded(scenario, Some(self.capture), watch)?;
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
-        Ok(result)
-    }
-}
-
-impl Lab {
-    /// Runs a scenario; also returns the packets, if they are asked for.
-    fn run_recorded(
-        &self,
-        scenario: &Scenario,
-        capture: Option<Capture>,
-        watch: &mut dyn Watch,
-    ) -> Result<(RunResult, Option<FrameLog>), WorldError> {
+    fn run(&self, scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError> {
         let Plan { host, modules, files, spots, layout } = self.plan(scenario)?;
         let ns = |at: Time| at.since(Time::ZERO).as_ns();
         let recorded = |Capture { from, until, limit, .. }| Recorded { from: ns(from), until: until.map(ns), limit };
@@ -170,13 +111,13 @@ impl Lab {
             scenario: scenario.to_toml(),
             modules: modules.iter().map(name).collect(),
             surroundings: host.map(|host| host.surroundings()),
-            capture: capture.map(recorded),
+            capture: wanted.capture.map(recorded),
         };
         let archive = machine::file_in_memory("narrows-kernel").map_err(failed)?;
         initramfs::write(std::io::BufWriter::new(&archive), &self.program, &self.kernel, &modules, &files, &job)
             .map_err(failed)?;
         let size = archive.metadata().map_err(failed)?.len();
-        let packets = capture.map_or(0, |capture| most_packets(scenario, &capture).saturating_mul(PACKET));
+        let packets = wanted.capture.map_or(0, |capture| most_packets(scenario, &capture).saturating_mul(PACKET));
         let run = Memory::estimate(scenario, FLOW).total() + PROGRAM * programs(scenario) + packets;
         let memory_mb = machine::memory_mb(size, run);
         let machine = machine::Machine { image: &self.kernel.image(), memory_mb, seed: scenario.seed, pace: self.pace };
@@ -184,9 +125,11 @@ impl Lab {
         let time = if self.pace == Pace::Virtual { Passing::Virtual } else { Passing::Real };
         result.summary.world = Some(MadeIn { name: self.name().to_owned(), linux: self.kernel.release(), time });
         let log = |capture| sightings::log((scenario, &layout), &spots, sightings, capture, missed);
-        Ok((result, capture.map(log)))
+        Ok(Run { result, packets: wanted.capture.map(log).map(Packets::Real) })
     }
+}
 
+impl Lab {
     /// The modules and the files of a scenario, if the kernel can run it.
     fn plan(&self, scenario: &Scenario) -> Result<Plan, WorldError> {
         let refused = |error: String| WorldError::Refused(error);

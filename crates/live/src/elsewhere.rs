@@ -1,11 +1,9 @@
 //! The live world on systems other than Linux: the functions that start a run, so that programs compile. Each returns an error.
 use crate::shell::{Ended, Monitor, Shell};
-use crate::{LiveError, Options, Wanted};
+use crate::{LiveError, Options};
 use narrows_host::Privilege;
-use narrows_results::RunResult;
-use narrows_results::packets::FrameLog;
 use narrows_scenario::Scenario;
-use narrows_world::Watch;
+use narrows_world::{Run, Wanted, Watch};
 
 /// # Errors
 /// Always.
@@ -21,18 +19,7 @@ pub fn sides(_: &Scenario) -> Result<[&'static str; 2], LiveError> {
 
 /// # Errors
 /// Always.
-pub fn run(_: &Scenario, _: &Options, _: &mut dyn Watch) -> Result<RunResult, LiveError> {
-    Ok(narrows_host::gain().map(|never| match never {})?)
-}
-
-/// # Errors
-/// Always.
-pub fn run_recorded(
-    _: &Scenario,
-    _: &Options,
-    _: &Wanted,
-    _: &mut dyn Watch,
-) -> Result<(RunResult, Option<FrameLog>), LiveError> {
+pub fn run(_: &Scenario, _: &Options, _: &Wanted, _: &mut dyn Watch) -> Result<Run, LiveError> {
     Ok(narrows_host::gain().map(|never| match never {})?)
 }
 

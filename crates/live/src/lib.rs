@@ -30,5 +30,4 @@ pub mod shell;
 mod elsewhere;
 
 pub use error::LiveError;
-pub use narrows_host::QlogFolder;
-pub use scenario_run::{Live, Options, Recording, Wanted, check, run, run_recorded};
+pub use scenario_run::{Live, Options, check, run};

@@ -4,17 +4,14 @@
 mod run;
 
 #[cfg(not(all(feature = "linux", target_os = "linux")))]
-pub use crate::elsewhere::{check, run, run_recorded, sides};
+pub use crate::elsewhere::{check, run, sides};
 #[cfg(all(feature = "linux", target_os = "linux"))]
-pub use run::{check, declarations, run, run_recorded, sides};
+pub use run::{check, declarations, run, sides};
 
-use crate::{LiveError, QlogFolder};
-use narrows_results::RunResult;
-use narrows_results::packets::{Capture, FrameLog, SNAP};
+use narrows_results::packets::SNAP;
 use narrows_scenario::Scenario;
 use narrows_world::record::packets::most_packets;
-use narrows_world::{Memory, Watch, World, WorldError};
-use std::sync::{Mutex, PoisonError};
+use narrows_world::{Memory, Run, Wanted, Watch, World, WorldError};
 
 /// Settings of a live run that the scenario does not contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +38,9 @@ pub struct Live(pub Options);
 /// flows to 300. The kernel's sockets are not counted.
 const FLOW: u64 = 5_000;
 
+/// Bytes of a recorded packet that crosses one hop: what is kept of it, its row and its events.
+const FRAME: u64 = SNAP as u64 + 32 + 5 * 16;
+
 impl World for Live {
     fn name(&self) -> &'static str {
         "live"
@@ -55,78 +55,17 @@ impl World for Live {
         Ok(check(scenario)?)
     }
 
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        Memory::estimate(scenario, FLOW)
+    fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError> {
+        Ok(sides(scenario)?)
     }
 
-    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        Ok(run(scenario, &self.0, watch)?)
-    }
-}
-
-/// What is to be recorded of a run besides its result.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
-    /// Packets.
-    pub capture: Option<Capture>,
-    /// A folder for a qlog of each QUIC connection, as its sender's transport tells it.
-    pub qlog: Option<QlogFolder>,
-}
-
-/// The live world, which keeps the packets of its latest run.
-#[derive(Debug)]
-pub struct Recording {
-    live: Live,
-    wanted: Wanted,
-    log: Mutex<Option<FrameLog>>,
-}
-
-impl Recording {
-    /// For what is wanted.
-    pub fn new(options: Options, wanted: Wanted) -> Recording {
-        Recording { live: Live(options), wanted, log: Mutex::new(None) }
+    fn memory(&self, scenario: &Scenario, wanted: &Wanted) -> Memory {
+        let memory = Memory::estimate(scenario, FLOW);
+        let packets = wanted.capture.map_or(0, |capture| most_packets(scenario, &capture));
+        Memory { packets: memory.packets.saturating_add(packets.saturating_mul(FRAME)), ..memory }
     }
 
-    /// The names of the two sides in a run's log.
-    ///
-    /// # Errors
-    /// Those of [`check`].
-    pub fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], LiveError> {
-        sides(scenario)
-    }
-
-    /// Takes the packets of the latest run that has ended.
-    pub fn take(&self) -> Option<FrameLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn run(&self, scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError> {
+        Ok(run(scenario, &self.0, wanted, watch)?)
     }
 }
-
-impl World for Recording {
-    fn name(&self) -> &'static str {
-        self.live.name()
-    }
-
-    fn threads(&self) -> usize {
-        self.live.threads()
-    }
-
-    fn check(&self, scenario: &Scenario) -> Result<(), WorldError> {
-        self.live.check(scenario)
-    }
-
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        let memory = self.live.memory(scenario);
-        let packets = self.wanted.capture.map_or(0, |capture| most_packets(scenario, &capture));
-        let log = packets.saturating_mul(FRAME);
-        Memory { packets: memory.packets.saturating_add(log), ..memory }
-    }
-
-    fn run(&self, scenario: &Scenario, _threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        let (result, log) = run_recorded(scenario, &self.live.0, &self.wanted, watch)?;
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
-        Ok(result)
-    }
-}
-
-/// Bytes of a recorded packet that crosses one hop: what is kept of it, its row and its events.
-const FRAME: u64 = SNAP as u64 + 32 + 5 * 16;

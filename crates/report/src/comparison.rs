@@ -1,5 +1,6 @@
 //! Results side by side: one group per queue, one run per seed.
 use crate::aggregate::{self, Weighted};
+use crate::events::Events;
 use narrows_results::Routes;
 use narrows_results::RunResult;
 pub use narrows_results::flow_group;
@@ -20,6 +21,8 @@ pub struct Run {
     pub scenario: Option<Scenario>,
     /// The text of the scenario file.
     pub scenario_text: Option<String>,
+    /// Its packets as the page shows them, if they were recorded. A folder does not store them.
+    pub events: Option<Events>,
 }
 
 /// Repeated runs of the same configuration.

@@ -5,7 +5,7 @@
 //! [`svg`] for papers, [`page`] for browsers, [`mod@diff`] to compare two results.
 //!
 //! ```no_run
-//! use narrows_report::{Comparison, terminal, write_page, write_page_with};
+//! use narrows_report::{Comparison, terminal, write_page};
 //! use std::path::Path;
 //!
 //! let folder = Path::new("narrows-out/latest");
@@ -47,5 +47,5 @@ pub use estimate::{Estimate, Quartiles};
 pub use events::Events;
 pub use notes::{Note, notes};
 pub use proportion::Proportion;
-pub use store::{FIGURES, PAGE, is_page, write_page, write_page_with};
+pub use store::{FIGURES, PAGE, is_page, write_page};
 pub use table::Table;

@@ -7,7 +7,6 @@ mod facts;
 mod rows;
 
 use crate::comparison::{Comparison, distinct};
-use crate::events::Events;
 use crate::notes::{Note, notes};
 use crate::palette::{self, Paint};
 use crate::quantity::Quantity;
@@ -18,13 +17,9 @@ use base64::prelude::BASE64_STANDARD;
 use facts::Fact;
 use rows::{DropTable, HtmlTable};
 
-/// The page for a comparison; the error says why it could not be written.
+/// The page for a comparison, with the packets of the first run that recorded them; the error says why it could not be written.
 pub fn render(comparison: &Comparison) -> Result<String, String> {
-    render_with(comparison, None)
-}
-
-/// The page, with the packets of its only run if they were recorded.
-pub fn render_with(comparison: &Comparison, events: Option<&Events>) -> Result<String, String> {
+    let events = comparison.runs().find_map(|run| run.events.as_ref());
     let events = events.map(serde_json::to_vec).transpose().map_err(|error| error.to_string())?;
     let data = serde_json::to_vec(&data::Data::of(comparison)).map_err(|error| error.to_string())?;
     let page = Page {

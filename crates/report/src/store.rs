@@ -4,7 +4,6 @@
 //! A folder is a run (`scenario.toml`, `summary.json` …), or holds runs called `seed-N`, or holds a folder of those for
 //! every group. A `summary.json` over several runs lists their summaries; groups and runs follow its order.
 use crate::comparison::{Comparison, Group, Run};
-use crate::events::Events;
 use crate::{page, svg};
 use narrows_files::{Existing, OutputFile, Remedy};
 use narrows_results::input::TraceFiles;
@@ -93,7 +92,7 @@ impl Run {
         result.series.retain(|series| !series.points.is_empty());
         result.cdfs.retain(|cdf| !cdf.points.is_empty());
         let (scenario, text) = folder::kept(scenario);
-        Run { result, scenario: Some(scenario), scenario_text: Some(text) }
+        Run { result, scenario: Some(scenario), scenario_text: Some(text), events: None }
     }
 
     /// Reads a run's folder.
@@ -104,7 +103,7 @@ impl Run {
         let scenario_text = folder::read_text(&path).ok();
         let parse = |text: &String| Scenario::parse(text, &path.display().to_string(), &TraceFiles(dir)).ok();
         let scenario = scenario_text.as_ref().and_then(parse);
-        Ok(Run { result, scenario, scenario_text })
+        Ok(Run { result, scenario, scenario_text, events: None })
     }
 }
 
@@ -190,19 +189,9 @@ fn make_printable(text: &mut String) {
 /// Writes the page and the figures of a comparison into a folder, each file under a temporary name first. Returns what
 /// was written.
 pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, ResultError> {
-    write_page_with(comparison, None, dir)
-}
-
-/// As [`write_page`], with the packets of the only run if they were recorded.
-pub fn write_page_with(
-    comparison: &Comparison,
-    events: Option<&Events>,
-    dir: &Path,
-) -> Result<Vec<PathBuf>, ResultError> {
     let fault = |path: &Path, message: String| ResultError { path: path.into(), message };
     let mut written = vec![dir.join(PAGE)];
-    let html =
-        page::render_with(comparison, events).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
+    let html = page::render(comparison).map_err(|e| fault(&written[0], format!("cannot make the page: {e}")))?;
     write(&written[0], html.as_bytes())?;
     let figures = dir.join(FIGURES);
     fs::create_dir_all(&figures).map_err(|e| fault(&figures, format!("cannot make the folder: {e}")))?;

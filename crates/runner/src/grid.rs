@@ -3,9 +3,9 @@ use crate::clock::Stopwatch;
 use crate::memory::{self, Room};
 use crate::monitor::{Error, Monitor};
 use narrows_core::Time;
-use narrows_results::{RunResult, Setup};
+use narrows_results::Setup;
 use narrows_scenario::Scenario;
-use narrows_world::{Watch, World, WorldError, effort};
+use narrows_world::{Run, Wanted, Watch, World, WorldError, effort};
 use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,13 +19,15 @@ pub struct Job {
     pub scenario: Scenario,
 }
 
-/// The resources of a set of runs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Number of threads; `None` takes the world's default.
+/// The resources of a set of runs, and what is wanted of each.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Number of threads of all runs together; `None` takes the world's default.
     pub threads: Option<usize>,
     /// Memory that the runs may take.
     pub memory: Room,
+    /// What is wanted of each run; its number of threads follows from that of all runs.
+    pub wanted: &'a Wanted,
 }
 
 /// The state that the threads share.
@@ -38,8 +40,8 @@ struct Shared<'a> {
     stop: AtomicBool,
     monitor: &'a dyn Monitor,
     world: &'a dyn World,
-    /// Threads for each run: more than one if there are more threads than runs.
-    threads: usize,
+    /// What is wanted of each run. It gets several threads if there are more threads than runs.
+    wanted: Wanted,
 }
 
 /// Why a job has no result.
@@ -52,14 +54,14 @@ enum Ended<E> {
 /// The place for a job's result; empty until the job has ended.
 type Slot<T, E> = Mutex<Option<Result<T, Ended<E>>>>;
 
-/// Runs every job and passes its result, with the job's index, to `keep` on the thread that ran it. Returns the values of `keep`
+/// Runs every job and passes the run, with the job's index, to `keep` on the thread that ran it. Returns the values of `keep`
 /// in the order of the jobs. The first failure ends all jobs.
 pub fn run<T: Send, E: From<Error> + Send>(
     jobs: &[Job],
     world: &dyn World,
-    options: Options,
+    options: Options<'_>,
     monitor: &dyn Monitor,
-    keep: impl Fn(usize, RunResult) -> Result<T, E> + Sync,
+    keep: impl Fn(usize, Run) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let slots: Vec<Slot<T, E>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let threads = options.threads.unwrap_or_else(|| world.threads());
@@ -67,7 +69,7 @@ pub fn run<T: Send, E: From<Error> + Send>(
     if threads > 1 {
         order.sort_by_key(|&index| Reverse(effort(&jobs[index].scenario)));
     }
-    let needs: Vec<_> = jobs.iter().map(|job| world.memory(&job.scenario)).collect();
+    let needs: Vec<_> = jobs.iter().map(|job| world.memory(&job.scenario, options.wanted)).collect();
     let fit = memory::fit(&needs, threads.min(jobs.len()).max(1), options.memory);
     let fit = fit.map_err(|too_large| E::from(Error::TooLarge(too_large)))?;
     monitor.begin(fit);
@@ -78,13 +80,13 @@ pub fn run<T: Send, E: From<Error> + Send>(
         stop: AtomicBool::new(false),
         monitor,
         world,
-        threads: threads / fit.runs,
+        wanted: Wanted { threads: threads / fit.runs, ..options.wanted.clone() },
     };
     std::thread::scope(|scope| {
         for _ in 0..fit.runs {
             scope.spawn(|| {
                 while let Some(index) = shared.take() {
-                    let kept = |result| keep(index, result).map_err(Ended::Failed);
+                    let kept = |run| keep(index, run).map_err(Ended::Failed);
                     let outcome = shared.run_one(index).and_then(kept);
                     if outcome.is_err() {
                         shared.stop.store(true, Ordering::Relaxed);
@@ -106,7 +108,7 @@ impl Shared<'_> {
         self.order.get(place).copied().filter(|_| !self.stop.load(Ordering::Relaxed))
     }
 
-    fn run_one<E: From<Error>>(&self, index: usize) -> Result<RunResult, Ended<E>> {
+    fn run_one<E: From<Error>>(&self, index: usize) -> Result<Run, Ended<E>> {
         let job = &self.jobs[index];
         let stopwatch = Stopwatch::start();
         let mut watch = Ticker { shared: self, last: Time::ZERO };
@@ -116,10 +118,10 @@ impl Shared<'_> {
             _ if self.monitor.is_cancelled() => Ended::Cancelled,
             error => Ended::Failed(E::from(Error::World(error))),
         };
-        let result = run_one(&job.scenario, self.world, self.threads, &mut watch).map_err(told)?;
-        let (wall, cost) = (stopwatch.elapsed(), &result.summary.cost);
+        let run = run_one(&job.scenario, self.world, &self.wanted, &mut watch).map_err(told)?;
+        let (wall, cost) = (stopwatch.elapsed(), &run.result.summary.cost);
         self.monitor.finish(&job.label, wall, cost.packets_per_s);
-        Ok(result)
+        Ok(run)
     }
 }
 
@@ -127,16 +129,17 @@ impl Shared<'_> {
 pub fn run_one(
     scenario: &Scenario,
     world: &dyn World,
-    threads: usize,
+    wanted: &Wanted,
     watch: &mut dyn Watch,
-) -> Result<RunResult, WorldError> {
+) -> Result<Run, WorldError> {
     let stopwatch = Stopwatch::start();
-    let mut result = world.run(scenario, threads, watch)?;
-    result.summary.setup = Some(Setup::of(scenario));
-    let cost = &mut result.summary.cost;
+    let mut run = world.run(scenario, wanted, watch)?;
+    let summary = &mut run.result.summary;
+    summary.setup = Some(Setup::of(scenario));
+    let cost = &mut summary.cost;
     cost.wall_s = stopwatch.elapsed().as_secs_f64();
     cost.packets_per_s = if cost.wall_s > 0.0 { cost.packets as f64 / cost.wall_s } else { 0.0 };
-    Ok(result)
+    Ok(run)
 }
 
 /// The watch of a run: reports its progress to the monitor, and ends it if the monitor cancels.
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
     use crate::memory::Fit;
     use narrows_core::Span;
-    use narrows_results::Summary;
+    use narrows_results::{RunResult, Summary};
     use narrows_scenario::NoTraces;
     use narrows_world::Memory;
     use std::time::Duration;
@@ -193,11 +196,15 @@ mod tests {
             Ok(())
         }
 
-        fn memory(&self, _: &Scenario) -> Memory {
+        fn sides(&self, _: &Scenario) -> Result<[&'static str; 2], WorldError> {
+            Ok(["senders", "receivers"])
+        }
+
+        fn memory(&self, _: &Scenario, _: &Wanted) -> Memory {
             Memory { flows: 100, results: 10, ..Memory::default() }
         }
 
-        fn run(&self, scenario: &Scenario, _: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+        fn run(&self, scenario: &Scenario, _: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError> {
             if scenario.seed == 7 {
                 return Err(WorldError::Refused("seven".into()));
             }
@@ -205,7 +212,7 @@ mod tests {
                 return Err(WorldError::Cancelled);
             }
             let summary = Summary { seed: scenario.seed, ..Summary::default() };
-            Ok(RunResult { summary, series: vec![], cdfs: vec![] })
+            Ok(Run { result: RunResult { summary, series: vec![], cdfs: vec![] }, packets: None })
         }
     }
 
@@ -240,7 +247,8 @@ mod tests {
         let job = |&seed| Job { label: format!("seed {seed}"), scenario: Scenario { seed, ..scenario.clone() } };
         let jobs: Vec<Job> = seeds.iter().map(job).collect();
         let monitor = Count { finished: AtomicUsize::new(0), most };
-        run(&jobs, &Toy, Options { threads: None, memory }, &monitor, |_, result| Ok(result.summary.seed))
+        let options = Options { threads: None, memory, wanted: &Wanted::RESULT };
+        super::run(&jobs, &Toy, options, &monitor, |_, run| Ok(run.result.summary.seed))
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! round trip when nothing arrives, plus what their applications declare.
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::{Flow, Hop, RateSpec, Scenario, Traffic, Transport};
+use narrows_world::Budget;
 
 /// The reason why a run ended early.
 pub(crate) enum Stopped {
@@ -13,15 +14,6 @@ pub(crate) enum Stopped {
     Cancelled,
     /// It exceeded its budget.
     Runaway(Runaway),
-}
-
-/// Limits of a run per second of simulated time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Budget {
-    /// Packets that leave all senders together.
-    pub packets: u64,
-    /// Events of any kind.
-    pub events: u64,
 }
 
 /// The report of a run that exceeded its budget.
@@ -58,28 +50,25 @@ const PER_HOP: u64 = 8;
 /// Events that a queue's own timers may cause.
 const QUEUE_TIMERS: u64 = 1_000_000;
 
-impl Budget {
-    /// The budget of a valid scenario.
-    pub fn of(scenario: &Scenario) -> Budget {
-        let mut shortest = vec![None; scenario.hops.len()];
-        for flow in &scenario.flows {
-            for &hop in flow.route.iter().chain(&flow.subflow_route) {
-                let known = shortest[hop].get_or_insert(u64::MAX);
-                *known = (*known).min(packet(flow));
-            }
+/// The budget of a valid scenario.
+pub fn budget(scenario: &Scenario) -> Budget {
+    let mut shortest = vec![None; scenario.hops.len()];
+    for flow in &scenario.flows {
+        for &hop in flow.route.iter().chain(&flow.subflow_route) {
+            let known = shortest[hop].get_or_insert(u64::MAX);
+            *known = (*known).min(packet(flow));
         }
-        let links = scenario.hops.iter().zip(&shortest);
-        let links =
-            links.filter_map(|(hop, shortest)| Some(bytes_per_s(hop) / (*shortest)?)).fold(0, u64::saturating_add);
-        let flows = scenario.flows.iter().map(|flow| per_flow(scenario, flow).saturating_mul(flow.count.into()));
-        let flows = flows.fold(0, u64::saturating_add);
-        let packets = links.saturating_mul(LINKS).saturating_add(flows).saturating_add(MIN);
-        let hops = scenario.flows.iter().map(|flow| flow.route.len() + flow.back.len() + flow.subflow_route.len());
-        let samples = SECOND.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1);
-        let events = packets.saturating_mul(PER_HOP * (1 + hops.max().unwrap_or(0) as u64));
-        let timers = QUEUE_TIMERS.saturating_mul(scenario.hops.len() as u64);
-        Budget { packets, events: events.saturating_add(timers).saturating_add(samples) }
     }
+    let links = scenario.hops.iter().zip(&shortest);
+    let links = links.filter_map(|(hop, shortest)| Some(bytes_per_s(hop) / (*shortest)?)).fold(0, u64::saturating_add);
+    let flows = scenario.flows.iter().map(|flow| per_flow(scenario, flow).saturating_mul(flow.count.into()));
+    let flows = flows.fold(0, u64::saturating_add);
+    let packets = links.saturating_mul(LINKS).saturating_add(flows).saturating_add(MIN);
+    let hops = scenario.flows.iter().map(|flow| flow.route.len() + flow.back.len() + flow.subflow_route.len());
+    let samples = SECOND.as_ns() / scenario.record.spacing(scenario.duration).as_ns().max(1);
+    let events = packets.saturating_mul(PER_HOP * (1 + hops.max().unwrap_or(0) as u64));
+    let timers = QUEUE_TIMERS.saturating_mul(scenario.hops.len() as u64);
+    Budget { packets, events: events.saturating_add(timers).saturating_add(samples) }
 }
 
 /// The length of most of a flow's packets, bytes.

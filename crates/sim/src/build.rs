@@ -1,11 +1,11 @@
 //! Builds a world from a scenario.
-use crate::budget::{Budget, Meter};
+use crate::budget::{Meter, budget};
 use crate::endpoint::{Armed, Awaited, Connection, Place, Transport};
 use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
 use crate::media::Media;
-use crate::parallel::{Partition, Windows};
+use crate::parallel::Windows;
 use crate::quic::{self, Quic};
 use crate::side::{Between as _, Side};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
@@ -19,6 +19,7 @@ use narrows_scenario::model;
 use narrows_scenario::traffic::Video;
 use narrows_scenario::transport::{Ports, UdpEcn};
 use narrows_scenario::{Scenario, Traffic};
+use narrows_world::Wanted;
 use narrows_world::application::Application;
 use narrows_world::build;
 use narrows_world::record;
@@ -33,12 +34,12 @@ const PACKETS_PER_FLOW: usize = 10;
 /// Expected pending events per flow: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
 
-/// The world, or one side of it, at the epoch, with the start of every flow scheduled.
+/// The world, or one side of it, at the epoch, with the start of every flow and the events of every run scheduled.
 ///
 /// The scenario and the partition decide how ties are broken: a run that may use two threads has the order of two threads, however
 /// many it uses, and whether it is recorded, advanced in steps, or run at once.
-pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, partition: Partition) -> World<S> {
-    let ties = Windows::of(scenario, partition).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
+pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted) -> World<S> {
+    let ties = Windows::of(scenario, wanted.partition).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
@@ -51,7 +52,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, partition: Par
         tracked: scenario.record.flows as usize,
         prefetch: Prefetch::of(total),
         events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
-        meter: Meter::new(budget),
+        meter: Meter::new(wanted.budget.unwrap_or_else(|| budget(scenario))),
         acks: Vec::new(),
         flows: Vec::with_capacity(total),
         routes: Vec::new(),
@@ -64,7 +65,9 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, budget: Budget, partition: Par
         between.reserve(total * PACKETS_PER_FLOW);
     }
     populate(&mut hosts, scenario, samples);
-    World { between, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 }
+    let mut world = World { between, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 };
+    world.begin();
+    world
 }
 
 /// Adds flows, routes and return pipes, and schedules the flows' starts.

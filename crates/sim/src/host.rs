@@ -3,6 +3,7 @@
 use crate::endpoint::{Place, Transport};
 use crate::segment::Returning;
 use narrows_core::{Dscp, HostId, Span, Time};
+use narrows_scenario::traffic::Video;
 use narrows_world::application::Application;
 use narrows_world::record::flow::FlowRecord;
 use std::collections::VecDeque;
@@ -31,6 +32,16 @@ impl Flow {
     /// IP length of the packet that opens a connection, and of its answer.
     pub(crate) fn handshake_len(&self) -> u32 {
         self.transport.handshake_len() + self.extra
+    }
+
+    /// IP length of a packet from the receiver.
+    pub(crate) fn answer_len(&self, what: &Returning) -> u32 {
+        match what {
+            Returning::SynAck => self.handshake_len(),
+            Returning::Report(report) => report.ip_len(self.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
+            Returning::Ack(ack) => ack.ip_len(self.header),
+            Returning::Frame(_) => self.header,
+        }
     }
 }
 

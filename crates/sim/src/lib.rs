@@ -9,59 +9,56 @@ mod event;
 mod host;
 mod large_pages;
 mod media;
-mod memory;
 mod outcome;
 mod parallel;
 mod quic;
 mod ranges;
-mod recording;
 mod segment;
 mod session;
 mod side;
 mod tcp;
 mod udp;
+mod view;
 mod world;
 
-pub use budget::Budget;
 use budget::Stopped;
-pub use memory::memory;
-use narrows_results::RunResult;
-use narrows_results::packets::{Capture, PacketLog};
+pub use budget::budget;
+use host::Flow;
+use narrows_results::packets::{Capture, Event, Packet};
 use narrows_scenario::Scenario;
-pub use narrows_world::{Cancelled, Unwatched, Watch};
+use narrows_world::record::packets::most_packets;
+pub use narrows_world::{Budget, Cancelled, Partition, Run, Unwatched, Wanted, Watch};
 use narrows_world::{Memory, World, WorldError};
-#[doc(hidden)]
-pub use parallel::Partition;
 use parallel::Windows;
-pub use recording::Recording;
 pub use session::Session;
 use std::fmt;
+pub use view::{PacketView, Place};
 
 /// The reason why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum RunError {
     /// The watch ended the run.
     Cancelled,
     /// It exceeded its [`Budget`]; the message explains how.
     Runaway(String),
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Cancelled => Cancelled.fmt(f),
-            Ended::Runaway(text) => f.write_str(text),
+            RunError::Cancelled => Cancelled.fmt(f),
+            RunError::Runaway(text) => f.write_str(text),
         }
     }
 }
 
-impl std::error::Error for Ended {}
+impl std::error::Error for RunError {}
 
-impl Ended {
-    fn into_error(self, scenario: &Scenario) -> WorldError {
-        match self {
-            Ended::Cancelled => WorldError::Cancelled,
-            Ended::Runaway(why) => WorldError::Failed(format!("{}: {why}; its result was not written", scenario.name)),
+impl RunError {
+    fn new(stopped: Stopped, scenario: &Scenario) -> RunError {
+        match stopped {
+            Stopped::Cancelled => RunError::Cancelled,
+            Stopped::Runaway(runaway) => RunError::Runaway(runaway.explain(scenario)),
         }
     }
 }
@@ -69,6 +66,13 @@ impl Ended {
 /// The simulator as a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator;
+
+/// Bytes of a flow outside its struct: segments in flight, events, the distribution of its RTTs.
+const FLOW: u64 = 1_500;
+
+/// Events of a recorded packet: sent and arrived; and three at each hop.
+const ENDS: u64 = 2;
+const PER_HOP: u64 = 3;
 
 impl World for Simulator {
     fn name(&self) -> &'static str {
@@ -86,12 +90,30 @@ impl World for Simulator {
         }
     }
 
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        memory(scenario)
+    fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError> {
+        if let Some(flow) = scenario.flows.iter().find(|flow| flow.transport.gso_max_segs() > 1) {
+            return Err(WorldError::Refused(format!(
+                "flow \"{}\": packets of several segments cannot be recorded; allowed here: gso_max_segs = 1",
+                flow.name
+            )));
+        }
+        self.check(scenario)?;
+        Ok(["senders", "receivers"])
     }
 
-    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
-        run(scenario, threads, watch).map_err(|ended| ended.into_error(scenario))
+    fn memory(&self, scenario: &Scenario, wanted: &Wanted) -> Memory {
+        let memory = Memory::estimate(scenario, size_of::<Flow>() as u64 + FLOW);
+        let log = wanted.capture.map_or(0, |capture| log_bytes(scenario, &capture));
+        Memory { packets: memory.packets.saturating_add(log), ..memory }
+    }
+
+    fn run(&self, scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError> {
+        run(scenario, wanted, watch).map_err(|error| match error {
+            RunError::Cancelled => WorldError::Cancelled,
+            RunError::Runaway(why) => {
+                WorldError::Failed(format!("{}: {why}; its result was not written", scenario.name))
+            }
+        })
     }
 }
 
@@ -110,59 +132,29 @@ fn splits_too_late(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses two threads if
-/// `threads` allows it; the result is the same. The wall-clock figures of the summary are zero, because the caller measures time.
-pub fn run(scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, Ended> {
-    run_within(scenario, Budget::of(scenario), threads, watch)
+/// The memory of a log: as many packets as the links can carry, and as many acknowledgments, up to the limit. Arrays grow by doubling.
+fn log_bytes(scenario: &Scenario, capture: &Capture) -> u64 {
+    let hops = scenario.flows.iter().map(|group| group.route.len().max(group.back.len())).max().unwrap_or(0) as u64;
+    let packet = size_of::<Packet>() as u64 + (ENDS + PER_HOP * hops) * size_of::<Event>() as u64;
+    most_packets(scenario, capture).saturating_mul(2 * packet)
 }
 
-/// The same with this budget instead of the scenario's.
-pub fn run_within(
-    scenario: &Scenario,
-    budget: Budget,
-    threads: usize,
-    watch: &mut dyn Watch,
-) -> Result<RunResult, Ended> {
-    run_partitioned(scenario, budget, Partition::default(), threads, watch)
-}
-
-/// Runs a scenario to its end on one thread, and records its packets. The result is the same as that of [`run`].
-pub fn run_recorded(
-    scenario: &Scenario,
-    capture: Capture,
-    watch: &mut dyn Watch,
-) -> Result<(RunResult, PacketLog), Ended> {
-    let mut world = build::world::<side::Recorded>(scenario, Budget::of(scenario), Partition::default());
-    world.record_packets(scenario, capture);
-    world.run(watch).map_err(|stopped| ended(stopped, scenario))?;
-    let log = world.recorded().expect("the recorder was set above");
-    Ok((outcome::collect(scenario, world), log))
-}
-
-/// The same with this rule for which runs are parallel; tests also partition small runs.
-#[doc(hidden)]
-pub fn run_partitioned(
-    scenario: &Scenario,
-    budget: Budget,
-    partition: Partition,
-    threads: usize,
-    watch: &mut dyn Watch,
-) -> Result<RunResult, Ended> {
+/// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses two threads if it may,
+/// unless its packets are recorded; the result is the same. The wall-clock figures of the summary are zero, because the caller measures
+/// time.
+///
+/// # Errors
+/// The watch ended the run, or it exceeded its budget.
+pub fn run(scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, RunError> {
     debug_assert_eq!(scenario.needs_live(), None);
-    let windows = Windows::of(scenario, partition);
-    let world = match windows {
-        Some(windows) if threads > 1 => parallel::run(scenario, budget, (partition, windows), watch),
-        _ => {
-            let mut world = build::world::<side::Whole>(scenario, budget, partition);
-            world.run(watch).map(|()| world)
-        }
+    let windows = Windows::of(scenario, wanted.partition).filter(|_| {
+        let is_divisible = wanted.figures && wanted.capture.is_none();
+        wanted.threads > 1 && is_divisible
+    });
+    let ran = match windows {
+        Some(windows) => parallel::run(scenario, wanted, windows, watch)
+            .map(|world| Run { result: outcome::collect(scenario, world), packets: None }),
+        None => session::begin(scenario, wanted).finish(scenario, watch),
     };
-    world.map(|world| outcome::collect(scenario, world)).map_err(|stopped| ended(stopped, scenario))
-}
-
-fn ended(stopped: Stopped, scenario: &Scenario) -> Ended {
-    match stopped {
-        Stopped::Cancelled => Ended::Cancelled,
-        Stopped::Runaway(runaway) => Ended::Runaway(runaway.explain(scenario)),
-    }
+    ran.map_err(|stopped| RunError::new(stopped, scenario))
 }

@@ -13,8 +13,19 @@ use narrows_world::build;
 use narrows_world::network::Network;
 use narrows_world::record::hop::capacity;
 
-/// Collects figures, series and distributions.
+/// Collects figures, series and distributions, if the side keeps any.
 pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, mut world: World<S>) -> RunResult {
+    let summary = Summary {
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        duration_s: scenario.duration.as_secs_f64(),
+        warmup_s: scenario.warmup.as_secs_f64(),
+        ..Summary::default()
+    };
+    if !S::FIGURES {
+        let cost = Cost { events: world.handled, peak_bytes: bytes(&world) as u64, ..Cost::default() };
+        return RunResult { summary: Summary { cost, ..summary }, series: Vec::new(), cdfs: Vec::new() };
+    }
     world.hosts.flows.iter_mut().for_each(|flow| flow.record.settle());
     let peak_bytes = bytes(&world) as u64;
     let hops: Vec<_> = scenario
@@ -58,19 +69,7 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
             series.extend(quic.verdicts.map(|verdicts| verdicts.series(&source)).unwrap_or_default());
         }
     }
-    let summary = Summary {
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        duration_s: scenario.duration.as_secs_f64(),
-        warmup_s: scenario.warmup.as_secs_f64(),
-        hops,
-        flows,
-        fairness,
-        world: None,
-        timing: None,
-        setup: None,
-        cost,
-    };
+    let summary = Summary { hops, flows, fairness, cost, ..summary };
     RunResult { summary, series, cdfs }
 }
 

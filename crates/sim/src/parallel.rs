@@ -5,31 +5,15 @@
 //! the lookahead. The network handles the packets that were sent in the same window; the senders handle the packets that the
 //! network returned a fixed number of windows earlier. The result does not depend on the speed of either thread. Because ties are
 //! broken by side, it equals that of a single thread.
-use crate::budget::{Budget, Stopped};
+use crate::budget::Stopped;
 use crate::host::InFlight;
-use crate::side::{Departure, Receivers, Senders, Side, Whole};
+use crate::side::{Departure, Receivers, Senders, Whole};
 use crate::world::{Hosts, World};
 use crate::{build, outcome};
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic, Transport};
-use narrows_world::{Unwatched, Watch};
+use narrows_world::{Partition, Unwatched, Wanted, Watch};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-
-/// The rule for which runs use two threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Partition {
-    /// Minimum number of flows; fewer fit into the nearest caches.
-    pub flows: u64,
-    /// Full-sized packets that the links can send in one window: enough to make the hand-over worthwhile, few enough to stay in a
-    /// core's cache.
-    pub packets: u64,
-}
-
-impl Default for Partition {
-    fn default() -> Partition {
-        Partition { flows: 256, packets: 256 }
-    }
-}
 
 /// Maximum number of windows by which the network may be behind the senders: enough to balance their work. More would only take
 /// memory.
@@ -121,11 +105,11 @@ struct NetworkThread {
     back: Outlet<InFlight>,
 }
 
-/// Runs a scenario until the end, in the windows that this partition makes.
+/// Runs a scenario until the end, in these windows.
 pub(crate) fn run(
     scenario: &Scenario,
-    budget: Budget,
-    (partition, windows): (Partition, Windows),
+    wanted: &Wanted,
+    windows: Windows,
     watch: &mut dyn Watch,
 ) -> Result<World<Whole>, Stopped> {
     let (to_network, from_senders) = way(BACKLOG);
@@ -134,13 +118,13 @@ pub(crate) fn run(
     for _ in 0..windows.lag {
         to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
     }
-    let world = begun(scenario, budget, partition);
+    let world = build::world(scenario, wanted);
     let mut network = NetworkThread { world, there: from_senders, back: to_senders };
     let instants = windows.until(network.world.hosts.end);
     std::thread::scope(|scope| {
         let ahead = instants.clone();
         let senders = scope.spawn(move || {
-            let world = begun(scenario, budget, partition);
+            let world = build::world(scenario, wanted);
             let mut senders = SenderThread { world, back: from_network, there: to_network };
             for last in ahead {
                 senders.go_on(last)?;
@@ -159,13 +143,6 @@ pub(crate) fn run(
             (Err(Stopped::Cancelled), Err(stopped)) | (Err(stopped), _) | (_, Err(stopped)) => Err(stopped),
         }
     })
-}
-
-/// One side at the epoch.
-fn begun<S: Side>(scenario: &Scenario, budget: Budget, partition: Partition) -> World<S> {
-    let mut world = build::world(scenario, budget, partition);
-    world.begin();
-    world
 }
 
 impl SenderThread {
@@ -248,7 +225,7 @@ mod tests {
             "duration = \"1s\"\n[[hop]]\nname = \"h\"\nqueue = \"fifo\"\n{hop}\n[[flow]]\nname = \"f\"\nroute = [\"h\"]\n\
              {flow}\n"
         );
-        Windows::of(&Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal"), Partition::default())
+        Windows::of(&Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal"), Partition::DEFAULT)
     }
 
     #[test]
@@ -257,7 +234,7 @@ mod tests {
         // 12 Gbit/s are a million full-sized packets a second.
         let found =
             windows("rate = \"12gbit\"\ndelay = \"4ms\"", "count = 1000\nrtt = \"10ms\"").expect("it is worth it");
-        let lag = 6000 / Partition::default().packets;
+        let lag = 6000 / Partition::DEFAULT.packets;
         assert_eq!(found, Windows { length: Span::ms(6) / lag, lag: lag as usize });
         assert!(windows(gigabit, "count = 1000\nrtt = \"20ms\"").is_some());
         assert_eq!(windows(gigabit, "count = 10\nrtt = \"20ms\""), None, "few flows");

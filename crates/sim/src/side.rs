@@ -40,7 +40,7 @@ pub(crate) struct Whole;
 pub(crate) struct Recorded;
 
 /// A whole run that keeps no figures of flows and hops. A packet costs less, and the run takes less of the cache.
-pub(crate) struct Unread;
+pub(crate) struct NoFigures;
 
 /// The network and the receivers.
 pub(crate) struct Receivers;
@@ -61,7 +61,7 @@ impl Side for Recorded {
     const RECORDS: bool = true;
 }
 
-impl Side for Unread {
+impl Side for NoFigures {
     type Between = Network<Segment>;
     type Returns = ();
     const HAS_SENDERS: bool = true;

@@ -79,12 +79,12 @@ impl AckSegment {
     }
 
     /// Its fields, for the record of packets.
-    pub(crate) fn recorded(&self, header: u32) -> Answer {
+    pub(crate) fn recorded(&self) -> Answer {
         let mut ranges = [(0, 0); RANGES];
         ranges.iter_mut().zip(self.blocks()).for_each(|(slot, range)| *slot = range);
-        let (ip_len, count, marks) = (self.ip_len(header), self.blocks, u16::from(self.marked));
+        let (count, marks) = (self.blocks, u16::from(self.marked));
         let (number, duplicate, echo, ece) = (self.ack, self.duplicate, self.echo, self.ece);
-        Answer { ip_len, number, ranges, count, duplicate, echo, ece, marks, ..Answer::default() }
+        Answer { number, ranges, count, duplicate, echo, ece, marks, ..Answer::default() }
     }
 
     /// All blocks.

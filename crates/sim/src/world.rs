@@ -16,7 +16,7 @@ use narrows_world::record::packets::PacketRecorder;
 use prefetch::Prefetch;
 
 mod applications;
-mod edge;
+pub(crate) mod edge;
 pub(crate) mod ends;
 mod packets;
 pub(crate) mod prefetch;
@@ -55,15 +55,6 @@ pub(crate) struct Hosts<S: Side> {
 
 /// Events between two calls of the watch, in case samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
-
-impl<S: Side<Returns = ()>> World<S> {
-    /// Runs until the end.
-    pub(crate) fn run(&mut self, watch: &mut dyn Watch) -> Result<(), Stopped> {
-        self.begin();
-        self.run_through(self.hosts.end, watch)?;
-        self.finish()
-    }
-}
 
 impl World<Receivers> {
     /// As [`Self::run_through`], with packets that leave the senders in that time. Events come before departures of the same

@@ -1,6 +1,7 @@
 //! The estimate of a run's memory, compared with an allocator's peak during the run.
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::Unwatched;
+use narrows_sim::{Simulator, Unwatched, Wanted};
+use narrows_world::World as _;
 
 // The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
@@ -38,9 +39,9 @@ fn the_estimate_is_near_what_a_run_takes_and_mostly_above() {
              queue = {queue}\n[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n{flow}\n"
         );
         let scenario = Scenario::parse(&text, "memory.toml", &NoTraces).expect("it is legal");
-        let (result, usage) = allocator::measure(|| narrows_sim::run(&scenario, 1, &mut Unwatched));
+        let (result, usage) = allocator::measure(|| narrows_sim::run(&scenario, &Wanted::RESULT, &mut Unwatched));
         result.expect("nobody ends it early");
-        let estimate = narrows_sim::memory(&scenario);
+        let estimate = Simulator.memory(&scenario, &Wanted::RESULT);
         let factor = estimate.total() as f64 / usage.peak_bytes as f64;
         println!("{what}: {} kB, estimated {} kB: {factor:.2}", usage.peak_bytes / 1000, estimate.total() / 1000);
         // Small estimates need not be accurate.

@@ -8,7 +8,7 @@ use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::transport::{QuicParams, TcpParams};
 use narrows_scenario::{Flow, Hop, RateSpec, Record, Scenario, Transport};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 
 // The benchmark counts allocations with the same file.
 #[path = "../../../bench/src/allocator.rs"]
@@ -75,8 +75,8 @@ fn assert_steady(what: &str, scenario: &Scenario) {
 }
 
 fn run(scenario: &Scenario) -> (u64, allocator::Usage) {
-    let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, 1, &mut Unwatched));
-    let result = result.expect("nobody ends it early");
+    let (result, usage) = allocator::measure(|| narrows_sim::run(scenario, &Wanted::RESULT, &mut Unwatched));
+    let result = result.expect("nobody ends it early").result;
     (result.summary.cost.packets, usage)
 }
 

@@ -1,6 +1,6 @@
 //! No allocation per packet in a parallel run either, counted on both threads. This test has its own process.
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 
 #[path = "../../../bench/src/allocator.rs"]
 #[expect(dead_code, reason = "the other counts are per thread")]
@@ -23,7 +23,9 @@ fn two_halves_do_not_allocate_per_packet() {
         );
         let scenario = Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal");
         let before = allocator::of_all_threads();
-        let result = narrows_sim::run(&scenario, 2, &mut Unwatched).expect("nobody ends it early");
+        let result = narrows_sim::run(&scenario, &Wanted { threads: 2, ..Wanted::RESULT }, &mut Unwatched)
+            .expect("nobody ends it early")
+            .result;
         (result.summary.cost.packets, allocator::of_all_threads() - before)
     };
     let ((packets, once), (more_packets, twice)) = (run(3), run(6));

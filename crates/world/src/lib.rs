@@ -13,9 +13,11 @@ pub mod network;
 pub mod path;
 pub mod quality;
 pub mod record;
+mod run;
 mod world;
 
 pub use memory::Memory;
+pub use run::{Budget, Packets, Partition, QlogFolder, Run, Wanted};
 pub use world::{World, WorldError, effort};
 
 use narrows_core::Time;

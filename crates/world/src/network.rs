@@ -475,6 +475,29 @@ impl<P> Network<P> {
         self.hops.into_iter().map(|hop| hop.record)
     }
 
+    /// A hop's discipline.
+    pub fn queue(&self, hop: usize) -> &Queue {
+        self.hops[hop].link.queue()
+    }
+
+    /// The packets in all queues, in no particular order. Looks at every place for a packet, and allocates a byte for each.
+    pub fn queued(&self) -> impl Iterator<Item = PacketId> {
+        let hops = 0..self.hops.len();
+        let sending = hops.clone().filter_map(|hop| self.sending(hop));
+        let propagating = hops.flat_map(|hop| self.propagating(hop)).map(|(_, id)| id);
+        self.pool.without(sending.chain(propagating))
+    }
+
+    /// The packet that a hop's link has taken from the queue and not yet handed over.
+    pub fn sending(&self, hop: usize) -> Option<PacketId> {
+        self.hops[hop].link.sending()
+    }
+
+    /// The packets in propagation behind a hop, the oldest first, and when each arrives.
+    pub fn propagating(&self, hop: usize) -> impl Iterator<Item = (Time, PacketId)> {
+        self.hops[hop].pipe.iter().copied()
+    }
+
     /// When a hop's link is polled next, and when the first packet in its propagation arrives.
     pub fn next_of(&self, hop: usize) -> (Option<Time>, Option<Time>) {
         let hop = &self.hops[hop];

@@ -1,6 +1,5 @@
-//! A world as a caller sees it: it takes a valid scenario and returns a result.
-use crate::{Memory, Watch};
-use narrows_results::RunResult;
+//! A world as a caller sees it: it takes a valid scenario and what is wanted of its run, and returns the run.
+use crate::{Memory, Run, Wanted, Watch};
 use narrows_scenario::{Hop, Scenario};
 use std::fmt;
 
@@ -20,15 +19,20 @@ pub trait World: fmt::Debug + Sync {
     /// [`WorldError::Refused`] names the feature that is missing.
     fn check(&self, scenario: &Scenario) -> Result<(), WorldError>;
 
-    /// The memory that a run needs.
-    fn memory(&self, scenario: &Scenario) -> Memory;
+    /// The names of the two sides at which a run's packets are recorded, beside the hops.
+    ///
+    /// # Errors
+    /// [`WorldError::Refused`] if the scenario's packets cannot be recorded; the errors of [`World::check`].
+    fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError>;
 
-    /// Runs a checked scenario to its end, on up to `threads` threads. The result does not depend on their number. The summary's
-    /// wall-clock figures are zero, for the caller to fill in.
+    /// The memory that a run needs.
+    fn memory(&self, scenario: &Scenario, wanted: &Wanted) -> Memory;
+
+    /// Runs a checked scenario to its end. The summary's wall-clock figures are zero, for the caller to fill in.
     ///
     /// # Errors
     /// [`WorldError::Cancelled`] if the watch ended the run; the other cases say why there is no result.
-    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError>;
+    fn run(&self, scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError>;
 }
 
 /// Why a run has no result.

@@ -36,8 +36,6 @@ pub(super) struct Seen {
     pub(super) slope: f64,
     /// Lowest RTT of the connection, s.
     pub(super) min_rtt: f64,
-    /// Packets that wait.
-    pub(super) waiting: u32,
 }
 
 /// What is being seen.
@@ -46,7 +44,6 @@ struct Tally {
     sent: Count,
     delivered: Count,
     lost: Count,
-    waiting: Count,
     min_rtt: Sum,
     delays: Delays,
 }
@@ -158,11 +155,10 @@ impl Shared {
 
     /// Takes what was seen, and begins anew.
     pub(super) fn take(&self) -> Seen {
-        let Tally { sent, delivered, lost, waiting, min_rtt, delays } = &self.tally;
+        let Tally { sent, delivered, lost, min_rtt, delays } = &self.tally;
         let (delay, slope) = delays.take();
-        let waiting = u32::try_from(waiting.get()).unwrap_or(u32::MAX);
         let [sent, delivered, lost] = [sent, delivered, lost].map(Count::take);
-        Seen { sent, delivered, lost, delay, slope, min_rtt: min_rtt.get(), waiting }
+        Seen { sent, delivered, lost, delay, slope, min_rtt: min_rtt.get() }
     }
 }
 
@@ -311,7 +307,6 @@ impl QueueDiscipline for Aqm {
         let tally = &self.shared.tally;
         tally.sent.add(bytes);
         tally.lost.add(lost);
-        tally.waiting.set(u64::from(self.chain.packets()));
     }
 
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
@@ -320,7 +315,6 @@ impl QueueDiscipline for Aqm {
         let tally = &self.shared.tally;
         tally.delivered.add(bytes);
         tally.delays.add(cx.now, sojourn);
-        tally.waiting.set(u64::from(self.chain.packets()));
         Next::Packet(id)
     }
 

@@ -8,7 +8,7 @@ use narrows_core::registry::open::Custom;
 use narrows_core::{Rng, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_scenario::model::{RateSpec, Rtt, Start};
-use narrows_sim::{Ended, Session};
+use narrows_sim::{RunError, Session, Wanted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -143,7 +143,7 @@ impl Env {
     }
 
     /// Begins an episode, and runs its first moments: the handshake and a round trip, or one interval of the queue's.
-    pub(super) fn reset(&mut self) -> Result<Shown, Ended> {
+    pub(super) fn reset(&mut self) -> Result<Shown, RunError> {
         let task = Arc::clone(&self.task);
         let mut rng = Rng::stream(self.seed, &format!("gym.{}", self.episodes));
         self.episodes += 1;
@@ -158,7 +158,7 @@ impl Env {
         self.shared = Arc::default();
         let scenario = self.scenario(&task, &mut rng);
         self.begin(rng);
-        let mut session = Session::new(scenario);
+        let mut session = Session::new(scenario, &Wanted { figures: false, ..Wanted::RESULT });
         let first = match task.kind {
             Kind::Congestion(_) => Span::from_secs_f64(2.5 * rtt),
             Kind::Aqm(_) => self.interval,
@@ -248,7 +248,7 @@ impl Env {
     }
 
     /// One interval.
-    pub(super) fn step(&mut self, action: f32) -> Result<Shown, Ended> {
+    pub(super) fn step(&mut self, action: f32) -> Result<Shown, RunError> {
         if self.session.is_none() || self.steps >= self.task.steps {
             return self.reset();
         }
@@ -277,11 +277,12 @@ impl Env {
             }
             Kind::Aqm(_) => {
                 let delay = seen.delay.unwrap_or(0.0);
+                let waiting = self.session.as_ref().map_or(0, |session| session.backlog(0).packets);
                 self.track.delay = delay;
                 let lost = share(seen.lost, seen.sent);
                 let used = (throughput / rate).clamp(0.0, 1.0);
                 let features = [
-                    (f64::from(seen.waiting) / f64::from(buffer)).clamp(0.0, 1.0),
+                    (f64::from(waiting) / f64::from(buffer)).clamp(0.0, 1.0),
                     (delay * 10.0).clamp(0.0, 100.0),
                     used,
                     (seen.sent as f64 * 8.0 / length / rate).clamp(0.0, 100.0),

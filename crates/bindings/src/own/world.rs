@@ -4,11 +4,10 @@ use crate::{errors, registry};
 use narrows_core::Time;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
-use narrows_results::RunResult;
 use narrows_runner::clock::Stopwatch;
 use narrows_scenario::Scenario;
 use narrows_sim::Simulator;
-use narrows_world::{Memory, Watch, World, WorldError};
+use narrows_world::{Memory, Run, Wanted, Watch, World, WorldError};
 use pyo3::prelude::*;
 use std::fmt;
 use std::sync::Mutex;
@@ -81,22 +80,27 @@ impl World for PythonSimulator {
         Simulator.check(scenario)
     }
 
-    fn memory(&self, scenario: &Scenario) -> Memory {
-        Simulator.memory(scenario)
+    fn sides(&self, scenario: &Scenario) -> Result<[&'static str; 2], WorldError> {
+        Simulator.sides(scenario)
     }
 
-    fn run(&self, scenario: &Scenario, threads: usize, watch: &mut dyn Watch) -> Result<RunResult, WorldError> {
+    fn memory(&self, scenario: &Scenario, wanted: &Wanted) -> Memory {
+        Simulator.memory(scenario, wanted)
+    }
+
+    fn run(&self, scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, WorldError> {
         if !has_python(scenario) {
-            return Simulator.run(scenario, threads, watch);
+            return Simulator.run(scenario, wanted, watch);
         }
         // The thread is known to the interpreter for the whole run, which makes each call cheaper. Python code runs on one thread at a
         // time, so that a second one would only wait.
-        let run = || Ran::within(|| Simulator.run(scenario, 1, &mut Heeding { watch, ran: Ran::present() }));
+        let wanted = Wanted { threads: 1, ..wanted.clone() };
+        let run = || Ran::within(|| Simulator.run(scenario, &wanted, &mut Heeding { watch, ran: Ran::present() }));
         let stopwatch = Stopwatch::start();
-        let (result, ran) = Python::attach(|py| py.detach(run));
+        let (run, ran) = Python::attach(|py| py.detach(run));
         self.note(scenario, ran.python_s(), stopwatch.elapsed().as_secs_f64());
         match ran.exception() {
-            None => result,
+            None => run,
             Some(error) => {
                 let text = error.to_string();
                 if let Ok(mut raised) = self.raised.lock() {

@@ -336,7 +336,9 @@ fn a_reader_sees_one_result_or_the_other() {
     };
     let results = [1, 2].map(|seed| {
         let scenario = scenario(seed);
-        let result = narrows_sim::run(&scenario, 1, &mut narrows_sim::Unwatched).expect("a run");
+        let result = narrows_sim::run(&scenario, &narrows_sim::Wanted::RESULT, &mut narrows_sim::Unwatched)
+            .expect("a run")
+            .result;
         (scenario, result)
     });
     let swap = |n: usize| {

@@ -198,7 +198,7 @@ fn make(
     let linux = match kernel {
         Kernel::Recorded { runs, .. } => runs.clone(),
         Kernel::Measured { world, .. } => {
-            let options = Options { threads: args.jobs, quiet: args.json, world: &**world, memory };
+            let options = Options { threads: args.jobs, quiet: args.json, memory, ..Options::of(&**world) };
             let mut figures = empty(drawn);
             // Rounds, because several threads would begin with the longest runs of all seeds.
             for round in in_kernel.chunk_by(|a, b| a.run == b.run) {
@@ -207,7 +207,7 @@ fn make(
             figures
         }
     };
-    let options = Options { threads: args.jobs, quiet: true, world: &Simulator, memory };
+    let options = Options { threads: args.jobs, quiet: true, memory, ..Options::of(&Simulator) };
     let mut simulator = empty(drawn);
     run(drawn, in_simulator, options, output, &mut simulator)?;
     Ok([linux, simulator])
@@ -230,9 +230,9 @@ fn run(
         tasks.iter().map(|task| output.and_then(|output| output.known(&task.key))).collect();
     let missing: Vec<usize> = (0..tasks.len()).filter(|&n| known[n].is_none()).collect();
     let jobs: Vec<Job> = missing.iter().map(|&n| tasks[n].job.clone()).collect();
-    let made = grid::run(&jobs, options, |index, result| {
+    let made = grid::run(&jobs, options, |index, run| {
         let task = &tasks[missing[index]];
-        let values = drawn[task.cell].study.measure(&result);
+        let values = drawn[task.cell].study.measure(&run.result);
         if let Some(output) = output {
             output.keep(&task.key, &values)?;
         }

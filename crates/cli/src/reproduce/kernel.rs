@@ -123,7 +123,7 @@ pub(crate) fn main(args: &Kernel) -> Result<(), Failure> {
     let mut measured = Vec::new();
     // The simulator first: it takes seconds.
     for (tasks, (world, quiet)) in tasks.iter().zip(worlds).rev() {
-        let options = Options { threads: args.jobs, quiet, world, memory: Default::default() };
+        let options = Options { threads: args.jobs, quiet, ..Options::of(world) };
         match run(&plan, tasks, options, output.as_ref()) {
             Ok(figures) => measured.push(figures),
             Err(failure) => {
@@ -313,12 +313,12 @@ fn run(
         tasks.iter().map(|task| output.and_then(|output| output.known(&task.key))).collect();
     let missing: Vec<usize> = (0..tasks.len()).filter(|&n| known[n].is_none()).collect();
     let jobs: Vec<Job> = missing.iter().map(|&n| tasks[n].job.clone()).collect();
-    let made = grid::run(&jobs, options, |index, result| {
+    let made = grid::run(&jobs, options, |index, run| {
         let task = &tasks[missing[index]];
         let scenario = &task.job.scenario;
-        let measured = figures::measure(&plan[task.planned].chosen.study, scenario, &result)?;
+        let measured = figures::measure(&plan[task.planned].chosen.study, scenario, &run.result)?;
         if let Some(output) = output {
-            folder::write(&output.stage().join(&task.folder), scenario, &result).map_err(Failure::usage)?;
+            folder::write(&output.stage().join(&task.folder), scenario, &run.result).map_err(Failure::usage)?;
             output.keep(&task.key, &measured)?;
         }
         Ok(measured)

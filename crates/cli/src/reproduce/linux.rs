@@ -210,7 +210,7 @@ pub(crate) fn main(args: &Linux) -> Result<(), Failure> {
     let lab = args.measure.then(|| world::lab(args.kernel.as_deref())).transpose()?;
     let subject = lab.as_ref().map_or(Subject::Simulator, |lab| Subject::Lab { release: lab.kernel.release() });
     let world: &dyn World = lab.as_ref().map_or(&Simulator, |lab| lab);
-    let options = Options { threads: args.jobs, quiet: args.json, world, memory: Default::default() };
+    let options = Options { threads: args.jobs, quiet: args.json, ..Options::of(world) };
     let (cells, traces) = chosen(args)?;
     let (runnable, skipped) = select(cells, &subject, world);
     let runs = if args.quick { 1 } else { args.runs };
@@ -312,7 +312,7 @@ fn run_cells(
     let seeds = || 1..=runs;
     let jobs: Vec<Job> = runnable.iter().flat_map(|run| seeds().map(move |seed| job(run, seed))).collect();
     let settings = |job: usize| &runnable[job / runs as usize].cell.setting;
-    let figures = grid::run(&jobs, options, |job, result| figures(settings(job), subject, &result))?;
+    let figures = grid::run(&jobs, options, |job, run| figures(settings(job), subject, &run.result))?;
     let outcome = |(run, ours): (Runnable, &[Figures])| Outcome {
         figures: Figure::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, ours)).collect(),
         controller: run.controller(),

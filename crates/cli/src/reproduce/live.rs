@@ -228,18 +228,18 @@ fn run_cells(
     let jobs: Vec<Job> = cells.iter().flat_map(|cell| (1..=args.runs).map(move |seed| job(cell, seed))).collect();
     // The simulated runs are too short for lines about progress.
     let quiet = args.json || threads.is_none();
-    grid::run(&jobs, Options { threads, quiet, world, memory: Default::default() }, |index, result| {
+    grid::run(&jobs, Options { threads, quiet, ..Options::of(world) }, |index, run| {
         let mut figures = [0.0; Figure::ALL.len()];
         for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
-            *value = figure.of(&result)?;
+            *value = figure.of(&run.result)?;
         }
         if let Some(output) = output {
             let scenario = &jobs[index].scenario;
             let cell = PathBuf::from(folder::folder_name(&cells[index / args.runs as usize].label()));
             let place = output.stage().join(cell).join(format!("seed-{}", scenario.seed)).join(name);
-            folder::write(&place, scenario, &result).map_err(Failure::usage)?;
+            folder::write(&place, scenario, &run.result).map_err(Failure::usage)?;
         }
-        Ok(Run { figures, timing: result.summary.timing })
+        Ok(Run { figures, timing: run.result.summary.timing })
     })
 }
 

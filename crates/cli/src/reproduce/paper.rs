@@ -194,8 +194,8 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         announce(&made, args.jobs.unwrap_or(measured.world.threads() as u64), output.as_ref());
     }
     let memory = Room { given: args.memory, together: false };
-    let options = Options { threads: args.jobs, quiet: measured.is_none() || args.json, world, memory };
-    let beside = Options { threads: None, quiet: true, world: &Simulator, memory };
+    let options = Options { threads: args.jobs, quiet: measured.is_none() || args.json, memory, ..Options::of(world) };
+    let beside = Options { quiet: true, memory, ..Options::of(&Simulator) };
     let gathered = run(&mut plan, made, options, args.within, output.as_ref()).and_then(|gathered| {
         // With a time limit the other world may have made fewer runs.
         let wanted = simulated.into_iter().filter(|task| (task.run as u64) < plan[task.study].runs).collect();
@@ -394,7 +394,7 @@ fn run_some(
             }
         }
     }
-    let results = grid::run(&jobs, options, |index, result| {
+    let results = grid::run(&jobs, options, |index, narrows_world::Run { result, .. }| {
         let (study, cell, run, key) = &missing[index];
         let planned = &plan[*study];
         let values = planned.study.measure(&result);

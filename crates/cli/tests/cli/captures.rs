@@ -1,12 +1,13 @@
 //! A capture, read by the reader of the library that wrote it, and its checksums computed as RFC 1071 says.
 use crate::kernel::lab;
 use crate::support::{Place, json, text};
-use narrows_capture::pcapng::{interfaces, write};
+use narrows_capture::pcapng::{places, write};
 use narrows_capture::qlog;
 use narrows_core::DropReason;
+use narrows_results::RunResult;
 use narrows_results::packets::{Capture, Event, Kind, PacketLog, What};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::{Unwatched, run_recorded};
+use narrows_world::{Packets, Unwatched, Wanted};
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
@@ -26,12 +27,17 @@ const FLOWS: &str = "duration = \"3s\"\nwarmup = \"0s\"\n\
 fn log(seed: u64) -> PacketLog {
     let mut scenario = Scenario::parse(FLOWS, "test.toml", &NoTraces).expect("a valid scenario");
     scenario.seed = seed;
-    run_recorded(&scenario, Capture::default(), &mut Unwatched).expect("nobody ends it early").1
+    recorded(&scenario, Capture::default()).1
+}
+
+fn recorded(scenario: &Scenario, capture: Capture) -> (RunResult, PacketLog) {
+    let run = narrows_sim::run(scenario, &Wanted::packets(capture), &mut Unwatched).expect("nobody ends it early");
+    (run.result, run.packets.and_then(Packets::simulated).expect("packets were asked for"))
 }
 
 fn capture(log: &PacketLog) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(log, &interfaces(log), &mut bytes).expect("memory takes everything");
+    write(log, &places(&log.hops, ["senders", "receivers"]), &mut bytes).expect("memory takes everything");
     bytes
 }
 
@@ -244,8 +250,8 @@ fn a_qlog_has_what_the_sender_saw() {
     let mut scenario = Scenario::parse(FLOWS, "test.toml", &NoTraces).expect("a valid scenario");
     scenario.seed = 5;
     let wanted = Capture { recovery: true, ..Capture::default() };
-    let (plain, _) = run_recorded(&scenario, Capture::default(), &mut Unwatched).expect("nobody ends it early");
-    let (result, log) = run_recorded(&scenario, wanted, &mut Unwatched).expect("nobody ends it early");
+    let (plain, _) = recorded(&scenario, Capture::default());
+    let (result, log) = recorded(&scenario, wanted);
     assert_eq!(plain.summary, result.summary, "recording changes nothing");
     let connections = qlog::connections(&log);
     let names: Vec<&str> = connections.iter().map(|connection| connection.name.as_str()).collect();

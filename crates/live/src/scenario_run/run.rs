@@ -7,7 +7,7 @@ use crate::packet_thread::flows::{Declaration, Flows};
 use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::quic_record::Truth;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
-use crate::scenario_run::{Options, Wanted};
+use crate::scenario_run::Options;
 use narrows_core::{Bytes, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -15,12 +15,10 @@ use narrows_host::endpoint::{self, EndpointPair, Endpoints};
 use narrows_host::layout::{self, FlowEnds, Layout};
 use narrows_host::programs::Programs;
 use narrows_host::{HostError, Namespace, Route, Tun, TunSpec};
-use narrows_results::RunResult;
-use narrows_results::packets::FrameLog;
 use narrows_scenario::{Flow, Scenario, Traffic, Transport};
-use narrows_world::Watch;
 use narrows_world::build;
 use narrows_world::path::Sampling;
+use narrows_world::{Packets, Run, Wanted, Watch};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -57,25 +55,12 @@ fn allowed(scenario: &Scenario) -> Result<(), LiveError> {
     }
 }
 
-/// Runs a scenario to its end, in real time. Needs the rights that [`gain`](narrows_host::gain) gets.
+/// Runs a scenario to its end, in real time. Needs the rights that [`gain`](narrows_host::gain) gets. The sides of the packets' log are
+/// `senders` and `receivers` if all flows' senders are on one side, else `side-1` and `side-2`.
 ///
 /// # Errors
 /// The scenario uses a feature this world lacks; the system does not allow the run; [`LiveError::Cancelled`].
-pub fn run(scenario: &Scenario, options: &Options, watch: &mut dyn Watch) -> Result<RunResult, LiveError> {
-    run_recorded(scenario, options, &Wanted::default(), watch).map(|(result, _)| result)
-}
-
-/// Like [`run`]; records what is wanted. The log's sides are `senders` and `receivers` if all flows' senders are on one
-/// side, else `side-1` and `side-2`.
-///
-/// # Errors
-/// Those of [`run`].
-pub fn run_recorded(
-    scenario: &Scenario,
-    options: &Options,
-    wanted: &Wanted,
-    watch: &mut dyn Watch,
-) -> Result<(RunResult, Option<FrameLog>), LiveError> {
+pub fn run(scenario: &Scenario, options: &Options, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, LiveError> {
     allowed(scenario)?;
     let layout = Layout::new(scenario)?;
     if let Some(folder) = wanted.qlog.as_ref().map(|qlog| &qlog.path) {
@@ -146,7 +131,7 @@ pub fn run_recorded(
     programs.finish();
     let named = |_: &mut _| name(scenario, &layout);
     let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
-    Ok((collect(scenario, hops, named, outcomes, end), frames))
+    Ok(Run { result: collect(scenario, hops, named, outcomes, end), packets: frames.map(Packets::Real) })
 }
 
 /// The names of the two sides in a log of a scenario's packets.

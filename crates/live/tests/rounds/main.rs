@@ -5,7 +5,7 @@ use narrows_live::Options;
 use narrows_results::RunResult;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_world::Unwatched;
+use narrows_world::{Unwatched, Wanted};
 use std::panic;
 use std::process::ExitCode;
 
@@ -44,7 +44,9 @@ fn result(passed: usize, failed: usize, skipped: usize) -> ExitCode {
 fn run(rest: &str) -> RunResult {
     let text = format!("name = \"rounds\"\nduration = \"3s\"\nwarmup = \"{WARMUP}s\"\n{rest}");
     let scenario = Scenario::parse(&text, "rounds.toml", &NoTraces).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    narrows_live::run(&scenario, &Options::default(), &mut Unwatched).unwrap_or_else(|error| panic!("{error}"))
+    narrows_live::run(&scenario, &Options::default(), &Wanted::RESULT, &mut Unwatched)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .result
 }
 
 /// A queue's measurements of a flow after the warm-up, ms, sorted.

@@ -4,7 +4,7 @@ use narrows_results::RunResult;
 use narrows_results::input::TraceFiles;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_scenario::Scenario;
-use narrows_world::Unwatched;
+use narrows_world::{Unwatched, Wanted};
 use std::path::Path;
 
 /// A scenario of these hops and flows.
@@ -15,7 +15,9 @@ pub(super) fn scenario(duration: &str, rest: &str) -> Scenario {
 
 /// Runs a scenario and checks its result.
 pub(super) fn run_with(scenario: &Scenario, options: Options) -> RunResult {
-    let result = narrows_live::run(scenario, &options, &mut Unwatched).unwrap_or_else(|error| panic!("{error}"));
+    let result = narrows_live::run(scenario, &options, &Wanted::RESULT, &mut Unwatched)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .result;
     check(scenario, &result);
     result
 }
@@ -45,9 +47,9 @@ pub(super) fn run_in_time(duration: &str, rest: &str) -> Option<RunResult> {
 
 /// Runs a scenario that must fail.
 pub(super) fn fails(duration: &str, rest: &str) -> LiveError {
-    match narrows_live::run(&scenario(duration, rest), &Options::default(), &mut Unwatched) {
+    match narrows_live::run(&scenario(duration, rest), &Options::default(), &Wanted::RESULT, &mut Unwatched) {
         Err(error) => error,
-        Ok(result) => panic!("it ran to its end: {:?}", result.summary),
+        Ok(run) => panic!("it ran to its end: {:?}", run.result.summary),
     }
 }
 

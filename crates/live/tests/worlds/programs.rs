@@ -5,7 +5,7 @@ use super::roles::{ANSWER, SEND, SERVE};
 use narrows_core::Time;
 use narrows_host::{HostError, Status};
 use narrows_live::{LiveError, Options};
-use narrows_world::{Unwatched, Watch};
+use narrows_world::{Unwatched, Wanted, Watch};
 use std::fs;
 
 pub(super) const TESTS: &[Test] = &[
@@ -169,14 +169,14 @@ fn a_run_that_is_ended_leaves_nothing() {
     }
     let both = command("sleep 97.75", "server = \"sleep 97.75\"")
         + "[[flow]]\nname = \"bulk\"\nrtt = \"10ms\"\nroute = [\"link\"]\n";
-    let ended = narrows_live::run(&scenario("1000s", &both), &Options::default(), &mut Until(300));
+    let ended = narrows_live::run(&scenario("1000s", &both), &Options::default(), &Wanted::RESULT, &mut Until(300));
     assert!(matches!(ended, Err(LiveError::Cancelled)), "{:?}", ended.err());
     none_is_left("97.75");
 }
 
 fn what_the_kernel_lacks_is_listed() {
     let text = format!("{LINK}[[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"link\"]\ncontroller = \"copa\"\n");
-    let ended = narrows_live::run(&scenario("1s", &text), &Options::default(), &mut Unwatched);
+    let ended = narrows_live::run(&scenario("1s", &text), &Options::default(), &Wanted::RESULT, &mut Unwatched);
     let said = ended.expect_err("no kernel has it").to_string();
     assert!(said.starts_with("flow `f`: this kernel has no copa; it has: ") && said.contains("reno"), "{said}");
 }

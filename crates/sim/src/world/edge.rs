@@ -1,11 +1,23 @@
 //! The connection of network and hosts: routes, arrivals, and the events that hops schedule.
 use super::Hosts;
 use crate::event::Kind;
+use crate::host::{Flow, Routes};
 use crate::segment::{Segment, SegmentKind};
 use crate::side::Side;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Decision, Due, Edge, Network};
+
+/// The hop of a packet's route that has `left` more hops after it.
+#[inline]
+pub(crate) fn hop(flows: &[Flow], routes: &[Routes], segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
+    let routes = &routes[flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
+    let route = match segment.kind {
+        SegmentKind::Data | SegmentKind::Syn => &routes.there,
+        SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
+    };
+    route.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+}
 
 impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
     const DECISIONS: bool = S::RECORDS;
@@ -13,12 +25,7 @@ impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
 
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
-        let routes = &self.routes[self.flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
-        let route = match segment.kind {
-            SegmentKind::Data | SegmentKind::Syn => &routes.there,
-            SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
-        };
-        route.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+        hop(&self.flows, &self.routes, segment, flow, left)
     }
 
     #[inline(always)]

@@ -7,7 +7,6 @@ use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Between as _, Departure, Side};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
-use narrows_scenario::traffic::Video;
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Between = Network<Segment>>> Hosts<S> {
@@ -103,12 +102,7 @@ impl<S: Side> Hosts<S> {
         let place = flow.place_of(subflow);
         let routes = &self.routes[place.routes as usize];
         let Some(&hop) = routes.back.first() else { return };
-        let ip_len = match &what {
-            Returning::SynAck => flow.handshake_len(),
-            Returning::Report(report) => report.ip_len(flow.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
-            Returning::Ack(ack) => ack.ip_len(flow.header),
-            Returning::Frame(_) => flow.header,
-        };
+        let ip_len = flow.answer_len(&what);
         let left = (routes.back.len() - 1) as u16;
         let segment = Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() };
         let there = metadata(flow_index, place, routes);

@@ -6,7 +6,6 @@ use crate::side::Side;
 use narrows_core::{Ecn, PacketId, Span, Time};
 use narrows_results::packets::{Capture, PacketLog};
 use narrows_scenario::Scenario;
-use narrows_scenario::traffic::Video;
 use narrows_world::record::packets::{Answer, Departing, PacketRecorder};
 
 impl<S: Side> World<S> {
@@ -47,15 +46,14 @@ impl<S: Side> Hosts<S> {
 
     #[inline(never)]
     pub(super) fn record_answer(&mut self, flow: usize, what: &Returning) {
-        let (header, handshake) = (self.flows[flow].header, self.flows[flow].handshake_len());
+        let ends = &self.flows[flow];
         let answer = match what {
-            Returning::SynAck => Answer { is_syn_ack: true, ip_len: handshake, ..Answer::default() },
-            Returning::Ack(ack) => ack.recorded(header),
-            Returning::Frame(frame) => Answer { ip_len: header, ..frame.recorded() },
-            Returning::Report(report) => {
-                Answer { ip_len: report.ip_len(header.saturating_sub(Video::RTP_HEADER.0 as u32)), ..Answer::default() }
-            }
+            Returning::SynAck => Answer { is_syn_ack: true, ..Answer::default() },
+            Returning::Ack(ack) => ack.recorded(),
+            Returning::Frame(frame) => frame.recorded(),
+            Returning::Report(_) => Answer::default(),
         };
+        let answer = Answer { ip_len: ends.answer_len(what), ..answer };
         self.record(|recorder, now| recorder.answers(flow, &answer, now));
     }
 

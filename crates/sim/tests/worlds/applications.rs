@@ -1,11 +1,10 @@
 //! What users would feel: delay, jitter and loss of datagrams, delay of messages, and the scores made of them.
-use crate::harness::{expect, flow, parse, run_text};
+use crate::harness::{expect, flow, parse, recorded, run_text};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, Kind, What};
 use narrows_results::summary::Application;
-use narrows_sim::{Unwatched, run_recorded};
 use narrows_world::quality::emodel;
 use std::fmt::Write;
 
@@ -67,7 +66,7 @@ fn one_way_delays_are_those_of_the_packets() {
                  [[flow]]\nname = \"call\"\ntraffic = {{ kind = \"thin\", size = \"97B\", interval = \"20ms\" }}\n\
                  rtt = \"100ms\"\n{routes}\n{traffic}"
             ));
-            let (result, log) = run_recorded(&scenario, Capture::default(), &mut Unwatched).expect("nobody ends it");
+            let (result, log) = recorded(&scenario, Capture::default());
             let times = |kind: Kind| {
                 let arrived = log.events.iter().filter(|event| event.what == What::Arrived);
                 let of_kind = arrived.map(|event| (event.at, &log.packets[event.packet as usize]));

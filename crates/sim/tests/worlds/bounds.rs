@@ -8,7 +8,7 @@ use narrows_core::registry::Entry;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Time};
 use narrows_scenario::{NoTraces, Scenario, Traffic, Transport};
-use narrows_sim::{Unwatched, Watch};
+use narrows_sim::{Run, Unwatched, Wanted, Watch};
 use proptest::prelude::*;
 
 /// Calls of the watch after which a long run is ended; each is 65 536 events or a sample.
@@ -213,7 +213,7 @@ fn a_call_that_begins_with_a_loss_reports_on_time() {
     let scenario = Scenario::parse(text, "call.toml", &NoTraces).expect("it is legal");
     for seed in 1..=20 {
         let scenario = Scenario { seed, ..scenario.clone() };
-        let result = narrows_sim::run(&scenario, 1, &mut Unwatched).expect("nobody ends it early");
+        let result = narrows_sim::run(&scenario, &Wanted::RESULT, &mut Unwatched).expect("nobody ends it early").result;
         check(&scenario, &result);
     }
 }
@@ -234,7 +234,7 @@ proptest! {
         // Some pairs contradict each other; parsing reports that.
         prop_assume!(parsed.is_ok());
         let Ok(scenario) = parsed else { unreachable!() };
-        if let Ok(result) = narrows_sim::run(&scenario, 1, &mut Patience(0)) {
+        if let Ok(Run { result, .. }) = narrows_sim::run(&scenario, &Wanted::RESULT, &mut Patience(0)) {
             check(&scenario, &result);
         }
     }

@@ -1,6 +1,8 @@
 //! Delay that changes at given times.
 use crate::harness::{flow, hop, parse, run, run_text};
 use narrows_core::Span;
+use narrows_sim::{Simulator, Wanted};
+use narrows_world::World as _;
 
 /// A stream that never queues: its packets take only the path's delay.
 fn stream(delay: &str, traffic: &str) -> String {
@@ -66,7 +68,7 @@ fn one_step_is_a_constant_delay() {
 
 #[test]
 fn the_longest_delay_counts_in_the_estimate_of_memory() {
-    let packets = |delay: &str| narrows_sim::memory(&parse(&stream(delay, ""))).packets;
+    let packets = |delay: &str| Simulator.memory(&parse(&stream(delay, "")), &Wanted::RESULT).packets;
     let constant = packets("\"10ms\"");
     assert_eq!(packets(HALVED), constant);
     assert!(packets(LONGER) > constant, "70 ms more of 100 Mbit/s are on their way");

@@ -1,9 +1,11 @@
 //! Runs scenarios, checks what must hold for every result, and compares with recorded tables.
 use narrows_core::Span;
+use narrows_results::packets::{Capture, PacketLog};
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_results::{RunResult, Series};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
+use narrows_world::Packets;
 use std::path::PathBuf;
 
 /// Parses a scenario that must be valid.
@@ -16,9 +18,15 @@ pub(crate) fn parse(text: &str) -> Scenario {
 
 /// Runs a scenario and checks the result.
 pub(crate) fn run(scenario: &Scenario) -> RunResult {
-    let result = narrows_sim::run(scenario, 1, &mut Unwatched).expect("nobody ends it early");
+    let result = narrows_sim::run(scenario, &Wanted::RESULT, &mut Unwatched).expect("nobody ends it early").result;
     check(scenario, &result);
     result
+}
+
+/// Runs a scenario and records its packets.
+pub(crate) fn recorded(scenario: &Scenario, capture: Capture) -> (RunResult, PacketLog) {
+    let run = narrows_sim::run(scenario, &Wanted::packets(capture), &mut Unwatched).expect("nobody ends it early");
+    (run.result, run.packets.and_then(Packets::simulated).expect("packets were asked for"))
 }
 
 /// [`parse`], then [`run`].

@@ -2,7 +2,7 @@
 use crate::harness::{hop, run};
 use narrows_core::Rate;
 use narrows_scenario::{RateSpec, Scenario, limits};
-use narrows_sim::{Budget, Ended, Unwatched};
+use narrows_sim::{Budget, RunError, Unwatched, Wanted};
 
 /// The maximum number of hops, with a flow over the last one and another over all of them.
 fn long() -> Scenario {
@@ -62,18 +62,27 @@ const RUNAWAY: &str = r#"
     rtt = "20ms"
     route = ["link"]"#;
 
+/// Why a run ends that has this budget.
+fn within(threads: usize, budget: Budget, scenario: &Scenario) -> Option<RunError> {
+    let wanted = Wanted { threads, budget: Some(budget), ..Wanted::RESULT };
+    narrows_sim::run(scenario, &wanted, &mut Unwatched).err()
+}
+
 #[test]
 fn a_run_that_exceeds_its_budget_ends_with_a_message_and_no_result() {
     let scenario = crate::harness::parse(RUNAWAY);
     // A sender that responds to loss stays below this. The link carries 833 packets in a second.
     let budget = Budget { packets: 500, events: u64::MAX };
-    let ended = narrows_sim::run_within(&scenario, budget, 1, &mut Unwatched).err();
-    let Some(Ended::Runaway(message)) = ended else { panic!("{ended:?}") };
+    let ended = within(1, budget, &scenario);
+    let Some(RunError::Runaway(message)) = ended else { panic!("{ended:?}") };
     assert!(message.contains("more than 500 packets sent within a second"), "{message}");
     assert!(message.contains("flow \"bulk\" with controller delay:loss=1"), "{message}");
     let timers = Budget { packets: u64::MAX, events: 1000 };
-    let ended = narrows_sim::run_within(&scenario, timers, 1, &mut Unwatched).err();
-    assert!(matches!(&ended, Some(Ended::Runaway(message)) if message.contains("more than 1000 events")), "{ended:?}");
+    let ended = within(1, timers, &scenario);
+    assert!(
+        matches!(&ended, Some(RunError::Runaway(message)) if message.contains("more than 1000 events")),
+        "{ended:?}"
+    );
 }
 
 #[test]
@@ -85,8 +94,8 @@ fn a_run_in_halves_exceeds_its_budget_at_the_same_time() {
         .replace("rtt", "count = 300\nrtt");
     let scenario = crate::harness::parse(&text);
     let budget = Budget { packets: 2000, events: u64::MAX };
-    let ended = [1, 2].map(|threads| narrows_sim::run_within(&scenario, budget, threads, &mut Unwatched).err());
-    assert!(matches!(&ended[0], Some(Ended::Runaway(_))), "{ended:?}");
+    let ended = [1, 2].map(|threads| within(threads, budget, &scenario));
+    assert!(matches!(&ended[0], Some(RunError::Runaway(_))), "{ended:?}");
     assert_eq!(ended[0], ended[1]);
 }
 
@@ -101,7 +110,7 @@ fn regression_a_sender_that_ignores_losses_does_not_outgrow_its_budget() {
 #[test]
 fn the_budget_of_a_fast_link_with_many_flows_is_far_away() {
     let text = RUNAWAY.replace("10mbit", "100gbit").replace("rtt", "count = 100_000\nrtt");
-    let budget = Budget::of(&crate::harness::parse(&text));
+    let budget = narrows_sim::budget(&crate::harness::parse(&text));
     // The link carries 8.3 million packets a second at most.
     assert!(budget.packets > 16 * 8_333_333 && budget.events > 8 * budget.packets, "{budget:?}");
 }

@@ -2,7 +2,7 @@
 use crate::harness::{expect, flow, parse};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
-use narrows_sim::Unwatched;
+use narrows_sim::{Unwatched, Wanted};
 use std::fmt::Write as _;
 
 /// Percent of the packets that the link loses.
@@ -27,7 +27,7 @@ fn goodput(controller: &str, transport: &str, percent: f64) -> f64 {
         route = ["radio"]"#,
         percent / 100.0
     ));
-    let result = narrows_sim::run(&scenario, 1, &mut Unwatched).expect("nobody ends it early");
+    let result = narrows_sim::run(&scenario, &Wanted::RESULT, &mut Unwatched).expect("nobody ends it early").result;
     flow(&result, "bulk").goodput_mbit
 }
 

@@ -2,8 +2,7 @@
 use crate::harness::{flow, hop, parse, run, run_text, series};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_results::packets::Capture;
-use narrows_sim::{Recording, Simulator};
+use narrows_sim::Simulator;
 use narrows_world::World;
 
 fn text(queue: &str, segments: u32, extra: &str) -> String {
@@ -87,8 +86,7 @@ fn what_cannot_be_simulated_is_refused_with_what_can() {
     let first = parse(&format!("{}\n{second}", flow.replace("\"fq\"", "\"cocoa\"")));
     Simulator.check(&first).expect("the first queue splits");
     run(&first);
-    let said =
-        Recording::new(Capture::default()).check(&parse(&text("\"fq\"", 45, ""))).expect_err("no record").to_string();
+    let said = Simulator.sides(&parse(&text("\"fq\"", 45, ""))).expect_err("no record").to_string();
     assert!(said.contains("flow \"bulk\"") && said.ends_with("gso_max_segs = 1"), "{said}");
 }
 

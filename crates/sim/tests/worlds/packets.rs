@@ -1,9 +1,8 @@
 //! The record of every packet agrees with the summary, and recording changes nothing.
-use crate::harness::{parse, run};
+use crate::harness::{self, parse, run};
 use narrows_core::Time;
 use narrows_results::packets::{Capture, Kind, PacketLog, What};
 use narrows_scenario::Scenario;
-use narrows_sim::{Unwatched, run_recorded};
 
 const LINKS: &str = "duration = \"5s\"\nwarmup = \"0s\"\n\
     [[hop]]\nname = \"up\"\nrate = \"8mbit\"\ndelay = \"5ms\"\nloss = 0.002\nqueue = \"QUEUE\"\n\
@@ -20,7 +19,7 @@ fn over(links: &str, flow: &str) -> Scenario {
 }
 
 fn recorded(scenario: &Scenario, capture: Capture) -> PacketLog {
-    let (result, log) = run_recorded(scenario, capture, &mut Unwatched).expect("nobody ends it early");
+    let (result, log) = harness::recorded(scenario, capture);
     assert_eq!(result, run(scenario), "recording changes nothing");
     log
 }

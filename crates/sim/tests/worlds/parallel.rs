@@ -3,12 +3,12 @@ use crate::harness::{check, parse};
 use crate::random::scenario;
 use narrows_results::{RunResult, summary_json};
 use narrows_scenario::Scenario;
-use narrows_sim::{Budget, Partition, Unwatched};
+use narrows_sim::{Partition, Unwatched, Wanted};
 use proptest::prelude::*;
 
 fn on(threads: usize, partition: Partition, scenario: &Scenario) -> RunResult {
-    let result = narrows_sim::run_partitioned(scenario, Budget::of(scenario), partition, threads, &mut Unwatched)
-        .expect("nobody ends it early");
+    let wanted = Wanted { threads, partition, ..Wanted::RESULT };
+    let result = narrows_sim::run(scenario, &wanted, &mut Unwatched).expect("nobody ends it early").result;
     check(scenario, &result);
     result
 }
@@ -94,7 +94,7 @@ const TIES: &str = r#"
 #[test]
 fn events_of_the_same_instant_keep_their_order() {
     let scenario = parse(TIES);
-    let cut = |packets| Partition { packets, ..Partition::default() };
+    let cut = |packets| Partition { packets, ..Partition::DEFAULT };
     let whole = on(1, cut(1), &scenario);
     for packets in [1, 7, 40] {
         let halves = on(2, cut(packets), &scenario);
@@ -106,7 +106,7 @@ fn events_of_the_same_instant_keep_their_order() {
 
 #[test]
 fn both_halves_are_counted() {
-    let (scenario, cut) = (parse(TIES), Partition { packets: 20, ..Partition::default() });
+    let (scenario, cut) = (parse(TIES), Partition { packets: 20, ..Partition::DEFAULT });
     let [whole, halves] = [1, 2].map(|threads| on(threads, cut, &scenario).summary.cost);
     assert_eq!(whole.packets, halves.packets);
     assert!(halves.events > whole.events, "each half takes samples: {whole:?}, {halves:?}");

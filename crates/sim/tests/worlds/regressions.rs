@@ -1,6 +1,7 @@
 //! Bugs that were fixed.
 use crate::harness::{hop, parse, run_text};
 use narrows_core::registry::Registered;
+use narrows_sim::{RunError, Wanted};
 
 #[test]
 fn regression_packets_of_the_first_instant_are_offered() {
@@ -170,10 +171,11 @@ fn a_watch_ends_a_run() {
         rtt = "1ms"
         route = ["link"]"#;
     let scenario = parse(TEXT);
-    assert_eq!(narrows_sim::run(&scenario, 1, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
+    assert_eq!(narrows_sim::run(&scenario, &Wanted::RESULT, &mut Impatient).err(), Some(RunError::Cancelled));
     // The side without the watch ends, too.
     let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
-    assert_eq!(narrows_sim::run(&crowd, 2, &mut Impatient).err(), Some(narrows_sim::Ended::Cancelled));
+    let on_two = Wanted { threads: 2, ..Wanted::RESULT };
+    assert_eq!(narrows_sim::run(&crowd, &on_two, &mut Impatient).err(), Some(RunError::Cancelled));
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Video calls: their rate follows the path, and their pictures freeze when it does not. What is asserted here was written down before
 //! the first run, but for two bounds, which say so.
-use crate::harness::{flow, run_text};
+use crate::harness::{flow, recorded, run_text};
 use narrows_results::RunResult;
 use narrows_results::packets::{Capture, Kind};
 use narrows_results::summary::{Application, Video};
 use narrows_scenario::{NoTraces, Scenario};
-use narrows_sim::{Unwatched, run_recorded};
 
 /// The figures of the call's user.
 fn felt(result: &RunResult) -> Application {
@@ -148,7 +147,7 @@ fn a_call_can_be_recorded() {
         .replace("TRAFFIC", CONTROLS[0])
         .replace("MORE", "");
     let scenario = Scenario::parse(&text, "call.toml", &NoTraces).expect("a valid scenario");
-    let (recorded, log) = run_recorded(&scenario, Capture::default(), &mut Unwatched).expect("nobody ends it early");
+    let (recorded, log) = recorded(&scenario, Capture::default());
     let plain = run_text(&text);
     assert!(recorded.summary.flows == plain.summary.flows && recorded.series == plain.series);
     let count = |kind: Kind| log.packets.iter().filter(|packet| packet.kind == kind).count();

@@ -311,6 +311,21 @@ impl PacketRecorder {
         }
     }
 
+    /// The log so far.
+    pub fn log(&self) -> &PacketLog {
+        &self.log
+    }
+
+    /// The index in the log of the packet at this place in the network, if it is recorded.
+    pub fn index_at(&self, id: PacketId) -> Option<usize> {
+        self.places.get(id.index())?.row.map(Row::index)
+    }
+
+    /// The index in the log of the nth packet in a pipe, if it is recorded.
+    pub fn index_in_pipe(&self, pipe: usize, n: usize) -> Option<usize> {
+        self.pipes[pipe].get(n).copied().flatten().map(Row::index)
+    }
+
     /// The log, at the end of the run.
     pub fn finish(self) -> PacketLog {
         self.log

@@ -35,7 +35,7 @@ pub(super) fn run(traces: Vec<Trace>, subject: &Subject, options: Options<'_>) -
             runnable.push(trace);
         }
     }
-    let ours = grid::run(&jobs, options, |_, result| points(&result))?;
+    let ours = grid::run(&jobs, options, |_, run| points(&run.result))?;
     Ok(runnable.into_iter().zip(ours).map(|(linux, ours)| Pair::new(linux, &ours)).collect())
 }
 

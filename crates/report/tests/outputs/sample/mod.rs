@@ -49,6 +49,7 @@ pub(crate) fn run(queue: Queue, flows: &[&str], seed: u64) -> Run {
         result,
         scenario: None,
         scenario_text: Some("name = \"<sample> & more\"\n[[hop]]\nrate = \"100mbit\"\n".into()),
+        events: None,
     }
 }
 
