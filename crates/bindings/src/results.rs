@@ -116,8 +116,7 @@ pub(crate) fn html_page(runs: Runs<'_>) -> PyResult<String> {
 pub(crate) fn cells(runs: Runs<'_>) -> (Vec<(String, String)>, Vec<Vec<String>>) {
     let table = Table::of_queues(&comparison(&runs));
     let heads = table.heads.iter().map(|head| ((*head).to_owned(), String::new()));
-    let title =
-        |column: &Column| (format!("{} {}", column.figure.of, column.figure.which), column.figure.unit.to_owned());
+    let title = |column: &Column| (column.statistic.title(), column.statistic.figure.unit().to_owned());
     let titles = heads.chain(table.columns.iter().map(title)).collect();
     let row = |row: &Row| {
         let figures = row.cells.iter().zip(&table.columns).map(|(cell, column)| {

@@ -7,7 +7,7 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use narrows_results::figures::Figure;
+use narrows_results::figures::Datum;
 use narrows_results::rows::{Kind, Rows};
 use narrows_results::{Cdf, Series};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -72,9 +72,9 @@ impl PyTable {
     pub(crate) fn of_rows(rows: &Rows) -> PyResult<PyTable> {
         let column = |n: usize| -> ArrayRef {
             let cells = || rows.rows.iter().map(move |row| row.get(n).and_then(Option::as_ref));
-            let numbers = || cells().map(|cell| cell.and_then(Figure::number));
+            let numbers = || cells().map(|cell| cell.and_then(Datum::number));
             match rows.kind(n) {
-                Kind::Text => Arc::new(cells().map(|cell| cell.map(Figure::shown)).collect::<StringArray>()),
+                Kind::Text => Arc::new(cells().map(|cell| cell.map(Datum::shown)).collect::<StringArray>()),
                 Kind::Number => Arc::new(numbers().collect::<Float64Array>()),
                 Kind::Whole => Arc::new(numbers().map(|n| n.map(|n| n as i64)).collect::<Int64Array>()),
             }

@@ -12,7 +12,7 @@ use narrows_core::Bytes;
 use narrows_report::Comparison;
 use narrows_report::sheet::{self, Head, Sheet};
 use narrows_results::judge::{self, Judgement, Reading};
-use narrows_results::metric::Lookup;
+use narrows_results::lookup::Lookup;
 use narrows_runner::Room;
 use narrows_scenario::expect::Runs;
 use narrows_scenario::{Expectation, Scenario};

@@ -8,7 +8,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::{Registered, elsewhere, spelled};
 use narrows_report::quantity::Quantity;
-use narrows_results::metric::KNOWN;
+use narrows_results::{Figure, figure};
 use narrows_scenario::preset::{self, Preset};
 use narrows_scenario::trace::Model;
 use narrows_scenario::{Traffic, Transport, hint};
@@ -122,12 +122,12 @@ impl Kind {
                 Model::ALL.map(entry).into()
             }
             Kind::Metrics => {
-                let entry = |&(name, summary)| Entry { name, summary, params: Vec::new() };
-                KNOWN.iter().map(entry).collect()
+                let entry = |(name, summary): &'static (String, String)| Entry { name, summary, params: Vec::new() };
+                figure::listed().iter().map(entry).collect()
             }
             Kind::Quantities => {
-                let entry = |(name, summary)| Entry { name, summary, params: Vec::new() };
-                Quantity::known().map(entry).collect()
+                let entry = |figure: &Figure| Entry { name: figure.path, summary: figure.sentence, params: Vec::new() };
+                Quantity::known().map(|(.., figure)| entry(figure)).collect()
             }
         }
     }

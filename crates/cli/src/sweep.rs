@@ -328,7 +328,7 @@ impl Sweep {
         let message = || {
             let paths = missing.join(", ");
             format!(
-                "--metric {paths}: no run has this figure; the table has every figure, and `narrows list metrics` has examples"
+                "--metric {paths}: no run has this figure; the table has every figure, and `narrows list metrics` lists them"
             )
         };
         (!missing.is_empty()).then(|| Failure::usage(message()))

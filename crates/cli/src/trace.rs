@@ -145,7 +145,7 @@ fn is_trace(first: &[u8]) -> bool {
 
 /// A trace in figures.
 #[derive(serde::Serialize)]
-struct Figures {
+struct TraceStatistics {
     opportunities: usize,
     period_s: f64,
     mean_mbit: f64,
@@ -159,8 +159,8 @@ struct Figures {
 /// Length of a window whose mean rate is a rate of the trace.
 const WINDOW: Span = Span::ms(100);
 
-impl Figures {
-    fn of(opportunities: &[Span], period: Span) -> Figures {
+impl TraceStatistics {
+    fn of(opportunities: &[Span], period: Span) -> TraceStatistics {
         let mbit = |count: usize, span: Span| (OPPORTUNITY.0 * 8) as f64 * count as f64 / span.as_secs_f64() / 1e6;
         let windows = (period.as_ns() / WINDOW.as_ns()) as usize;
         // An opportunity at the end of a window is the window's.
@@ -183,7 +183,7 @@ impl Figures {
         // The trace repeats, so the first gap is also the last.
         let gap = |pair: &[Span]| pair[1].saturating_sub(pair[0]);
         let longest = opportunities.windows(2).map(gap).chain(opportunities.first().copied()).max();
-        Figures {
+        TraceStatistics {
             opportunities: opportunities.len(),
             period_s: period.as_secs_f64(),
             mean_mbit: all,
@@ -197,11 +197,11 @@ impl Figures {
 
 fn show(args: &Show) -> Result<(), Failure> {
     let (opportunities, period) = read(&args.trace)?;
-    let figures = Figures::of(&opportunities, period);
+    let figures = TraceStatistics::of(&opportunities, period);
     if args.json {
         return term::print_json(&figures);
     }
-    let Figures { opportunities, period_s, mean_mbit, p5_mbit, p50_mbit, p95_mbit, longest_gap_ms } = figures;
+    let TraceStatistics { opportunities, period_s, mean_mbit, p5_mbit, p50_mbit, p95_mbit, longest_gap_ms } = figures;
     term::print(&format!(
         "{opportunities} opportunities of 1500 bytes in {period_s} s\n\
          rate         {mean_mbit:.2} Mbit/s on average; in windows of 100 ms {p5_mbit:.2} (p5), {p50_mbit:.2} (p50), \
@@ -219,7 +219,7 @@ mod tests {
         // 12 Mbit/s for 1 s, then nothing for 1 s and one opportunity at the end.
         let mut opportunities: Vec<Span> = (1..=1000).map(Span::ms).collect();
         opportunities.push(Span::s(2));
-        let figures = Figures::of(&opportunities, Span::s(2));
+        let figures = TraceStatistics::of(&opportunities, Span::s(2));
         assert_eq!((figures.opportunities, figures.period_s, figures.longest_gap_ms), (1001, 2.0, 1000.0));
         assert!((figures.mean_mbit - 6.006).abs() < 1e-9, "{}", figures.mean_mbit);
         assert_eq!((figures.p5_mbit, figures.p95_mbit), (0.0, 12.0));
@@ -234,13 +234,13 @@ mod tests {
     fn a_year_of_silence_takes_no_memory() {
         let year = Span::ms(31_536_000_000);
         // A window for each 100 ms would take 2.5 GB.
-        let figures = Figures::of(&[Span::ms(1), year], year);
+        let figures = TraceStatistics::of(&[Span::ms(1), year], year);
         assert_eq!((figures.opportunities, figures.longest_gap_ms), (2, 31_535_999_999.0));
         assert_eq!((figures.p5_mbit, figures.p50_mbit, figures.p95_mbit), (0.0, 0.0, 0.0));
         // As before, with one of three windows empty: 100 opportunities, none, 50.
         let spans = |from: u64, count: u64| (1..=count).map(move |n| Span::ms(from + n));
         let opportunities: Vec<Span> = spans(0, 100).chain(spans(200, 49)).chain([Span::ms(300)]).collect();
-        let figures = Figures::of(&opportunities, Span::ms(300));
+        let figures = TraceStatistics::of(&opportunities, Span::ms(300));
         assert_eq!((figures.p5_mbit, figures.p50_mbit, figures.p95_mbit), (0.0, 6.0, 12.0));
     }
 

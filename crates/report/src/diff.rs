@@ -6,11 +6,12 @@
 use crate::comparison::{Comparison, Group, Run, Source};
 use crate::conditions::{Contrast, are_paired};
 use crate::estimate::{Estimate, SIGNIFICANT, paired_p_value};
-use crate::figure::{APPLICATIONS, COMPLETIONS, FAIRNESS, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS};
 use crate::notes::{Note, notes};
+use crate::scope::Scope;
 use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use narrows_results::ResultError;
+use narrows_results::figure::{Section as Of, Statistic, When, columns};
 use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -264,34 +265,34 @@ fn signed(value: f64, decimals: usize) -> String {
     if is_zero { text[1..].to_owned() } else { text }
 }
 
-fn figures(source: &Source) -> Vec<Figure> {
+fn figures(source: &Source) -> Vec<Statistic> {
+    let of_flows =
+        |last: Of| [Of::Rtt, Of::Goodput, Of::Retransmits, Of::Timeouts, Of::Completions, last, Of::Verdicts];
     match source {
-        Source::Hop(_) => [HOP, LOSSES].concat(),
-        Source::AllFlows | Source::At(_) | Source::Through(_) => {
-            [FLOWS, REPAIRS, COMPLETIONS, FAIRNESS, VERDICTS].concat()
-        }
-        Source::FlowGroup(_) | Source::Flow(_) => [FLOWS, REPAIRS, COMPLETIONS, APPLICATIONS, VERDICTS].concat(),
+        Source::Hop(_) => columns(&[Of::Link, Of::Losses]),
+        Source::AllFlows | Source::At(_) | Source::Through(_) => columns(&of_flows(Of::Fairness)),
+        Source::FlowGroup(_) | Source::Flow(_) => columns(&of_flows(Of::Applications)),
     }
 }
 
 /// `None` if both lack the figure, or if it is a rare one and not above zero in either.
-fn change(figure: &Figure, source: &Source, a: &Group, b: &Group, paired: bool) -> Option<Change> {
+fn change(figure: &Statistic, source: &Source, a: &Group, b: &Group, paired: bool) -> Option<Change> {
     let read = |run: &Run| {
         let hop = match source {
             Source::Hop(name) => Some(run.hop(name)?),
             _ => None,
         };
-        (figure.read)(&Scope::of(run, hop, Some(source)))
+        Scope::of(run, hop, Some(source)).read(figure)
     };
     let first = Estimate::of(a.draws().iter().filter_map(read));
     let second = Estimate::of(b.draws().iter().filter_map(read));
     let known = || first.iter().chain(&second);
     let largest = known().map(|estimate| estimate.mean.abs()).reduce(f64::max)?;
-    if figure.shown == Shown::IfAny && largest == 0.0 {
+    if figure.column().is_some_and(|column| column.when == When::IfAny) && largest == 0.0 {
         return None;
     }
     let several = known().any(|estimate| estimate.runs > 1);
-    let decimals = figure.digits.decimals(largest, several);
+    let decimals = figure.digits().decimals(largest, several);
     let p = match paired && a.draws().len() == b.draws().len() {
         true => paired_p_value(a.draws().iter().filter_map(|run| {
             let seed = run.result.summary.seed;

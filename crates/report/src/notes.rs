@@ -27,10 +27,8 @@ pub fn notes(comparison: &Comparison) -> Vec<Note> {
 /// Says in a sentence what the queues do to the first application, and what its neighbour gets; nothing if they hardly differ.
 fn of_queues(comparison: &Comparison) -> Option<Note> {
     let table = Table::of_queues_by_flow_group(comparison)?;
-    let is = |of: &'static str, which: &'static str| {
-        move |column: &Column| (column.figure.of, column.figure.which) == (of, which)
-    };
-    let delay = table.columns.iter().position(is("delay", "p99"))?;
+    let is = |title: &'static str| move |column: &Column| column.statistic.title() == title;
+    let delay = table.columns.iter().position(is("delay p99"))?;
     let named = |index: usize| table.columns[index].flows.as_deref().unwrap_or_default();
     let ms = |row: &&Row| row.cells[delay].map(|estimate| estimate.mean);
     let of_delay = |a: &&Row, b: &&Row| ms(a).partial_cmp(&ms(b)).unwrap_or(Ordering::Equal);
@@ -42,7 +40,7 @@ fn of_queues(comparison: &Comparison) -> Option<Note> {
     let (long, short) = (whole(ms(&worst)?), whole(ms(&best)?));
     let mut text =
         format!("{}: {long} ms (p99) behind {}, {short} behind {}", named(delay), worst.heads[0], best.heads[0]);
-    if let Some(goodput) = table.columns.iter().position(is("goodput", ""))
+    if let Some(goodput) = table.columns.iter().position(is("goodput"))
         && let (Some(there), Some(here)) = (worst.cells[goodput], best.cells[goodput])
     {
         text += &format!("; {}: {:.1} and {:.1} Mbit/s", named(goodput), there.mean, here.mean);

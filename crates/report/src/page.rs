@@ -91,7 +91,7 @@ struct Page<'a> {
 fn quantities(comparison: &Comparison) -> Vec<Quantity> {
     let metrics = distinct(comparison.runs().flat_map(|run| &run.result.series).map(|series| series.metric.as_str()));
     let mut quantities: Vec<Quantity> = metrics.into_iter().map(Quantity::of).collect();
-    quantities.sort_by_key(Quantity::rank);
+    quantities.sort_by_key(|quantity| quantity.rank);
     quantities
 }
 

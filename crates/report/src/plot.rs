@@ -6,7 +6,8 @@ use crate::quantity::Quantity;
 use crate::svg::{curve, flow_count, titles};
 use crate::vector::{PDF_MARKER, PGF_MARKER};
 use narrows_core::Span;
-use narrows_results::metric::{self, without_unit};
+use narrows_results::FIGURES;
+use narrows_results::lookup::without_unit;
 use narrows_scenario::hint;
 
 /// What a figure shows.
@@ -143,8 +144,8 @@ fn intervals(every: Span, end: f64) -> Result<f64, String> {
 
 /// Do results have a number of this name for each run?
 fn is_of_a_run(name: &str) -> bool {
-    let mut figures = metric::KNOWN.iter().filter_map(|(key, _)| key.split('.').nth(1));
-    figures.any(|figure| figure == name || without_unit(figure) == name)
+    let mut keys = FIGURES.iter().filter(|figure| figure.has_path()).flat_map(|figure| figure.path.split('.'));
+    keys.any(|key| key == name || without_unit(key) == name)
 }
 
 /// A group's name beside those of other results: the result's, the group's, or both.

@@ -1,6 +1,9 @@
 //! What charts show: the title, the unit and the meaning of every quantity in `series.parquet` and `cdf.parquet`.
 use crate::aggregate::adds_up;
-use narrows_results::metric::without_unit;
+use narrows_results::FIGURES;
+use narrows_results::figure::Figure;
+use narrows_results::lookup::without_unit;
+use narrows_scenario::expect::unit_of;
 
 /// A quantity that a chart shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,31 +16,32 @@ pub struct Quantity {
     pub unit: String,
     /// What it is, in one line.
     pub about: &'static str,
+    /// Its place among charts: the well-known ones first.
+    pub rank: usize,
 }
 
 impl Quantity {
     /// The quantity with this name in results. A name that is not in the list, such as a gauge of one's own queue, is split into words
     /// and unit.
     pub fn of(metric: &str) -> Quantity {
-        let known = KNOWN.iter().find(|(name, ..)| *name == metric);
         let (stem, unit) = match metric.strip_suffix("_per_s") {
             Some(stem) => (stem, "per s"),
-            None => (without_unit(metric), metric[without_unit(metric).len()..].trim_start_matches('_')),
+            None => (without_unit(metric), unit_of(metric)),
         };
-        let title = known.map_or_else(|| capital(&stem.replace('_', " ")), |known| known.1.to_owned());
-        let unit = if unit == "mbit" { "Mbit/s" } else { unit };
-        let about = known.map_or("a quantity that the queue or the controller reports about itself", |known| known.2);
-        Quantity { metric: metric.to_owned(), title, unit: unit.to_owned(), about }
+        let known = Quantity::known().find(|(_, _, figure)| figure.path == metric);
+        let title = known.map_or_else(|| capital(&stem.replace('_', " ")), |(_, title, _)| title.to_owned());
+        let about =
+            known.map_or("a quantity that the queue or the controller reports about itself", |known| known.2.sentence);
+        let rank = known.map_or(usize::MAX, |(rank, ..)| rank);
+        Quantity { metric: metric.to_owned(), title, unit: unit.to_owned(), about, rank }
     }
 
-    /// The well-known ones: name and meaning.
-    pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
-        KNOWN.iter().map(|&(name, _, about)| (name, about))
-    }
-
-    /// Its place among charts: the well-known ones first.
-    pub fn rank(&self) -> usize {
-        KNOWN.iter().position(|(name, ..)| *name == self.metric).unwrap_or(usize::MAX)
+    /// The figures that charts show, in their order, with place and title.
+    pub fn known() -> impl Iterator<Item = (usize, &'static str, &'static Figure)> {
+        let mut known: Vec<_> =
+            FIGURES.iter().filter_map(|figure| figure.chart.map(|(place, title)| (place, title, figure))).collect();
+        known.sort_by_key(|(place, ..)| *place);
+        known.into_iter()
     }
 
     /// The title of an axis, with its unit: `RTT (ms)`.
@@ -63,29 +67,11 @@ impl Quantity {
     }
 }
 
-fn capital(text: &str) -> String {
+/// The text with a capital letter at its beginning.
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
-
-/// Quantities with their titles and meanings, in the order in which a page shows them.
-const KNOWN: [(&str, &str, &str); 15] = [
-    ("throughput_mbit", "Throughput", "bits on the wire per second, with headers and retransmissions"),
-    ("rtt_ms", "RTT", "round-trip time as the sender sees it, a sample per acknowledgment"),
-    ("queue_packets", "Queue", "packets waiting; the one being sent is not counted"),
-    ("cwnd_packets", "Congestion window", "packets that the sender may have in flight"),
-    ("sojourn_ms", "Sojourn time", "time from entering the queue to leaving it"),
-    ("drops_per_s", "Drops", "packets that the queue drops, by any rule"),
-    ("srtt_ms", "Smoothed RTT", "the sender's moving average of its RTT (RFC 6298)"),
-    ("ssthresh_packets", "Slow-start threshold", "window at which slow start ends (RFC 5681)"),
-    ("inflight_packets", "In flight", "packets sent and neither acknowledged nor counted as lost"),
-    ("pacing_mbit", "Pacing rate", "rate at which the sender lets packets leave"),
-    ("target_mbit", "Encoder's rate", "rate that the rate control of a video call gives to the encoder"),
-    ("drop_probability", "Drop probability", "probability with which the queue drops or marks an arriving packet"),
-    ("limit_packets", "Limit", "packets that the queue holds at most, or a flow's buffer does"),
-    ("backlog_bytes", "Backlog", "bytes waiting"),
-    ("target_ms", "Target", "sojourn time that the queue aims at"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -95,7 +81,7 @@ mod tests {
     fn every_quantity_has_a_title_and_a_unit() {
         let shown = |metric: &str| {
             let quantity = Quantity::of(metric);
-            (quantity.axis(), quantity.rank())
+            (quantity.axis(), quantity.rank)
         };
         assert_eq!(shown("rtt_ms"), ("RTT (ms)".to_owned(), 1));
         assert_eq!(shown("drops_per_s"), ("Drops (per s)".to_owned(), 5));

@@ -1,10 +1,9 @@
 //! Tables as values: rows and figures, independent of their form as text or HTML.
 use crate::comparison::{Comparison, Group, Run, Source, flow_group};
 use crate::estimate::Estimate;
-use crate::figure::{
-    APPLICATIONS, COMPLETIONS, EXPLAINED, FAIRNESS, FLOW, FLOWS, Figure, HOP, LOSSES, REPAIRS, Scope, Shown, VERDICTS,
-    qoo_thresholds,
-};
+use crate::quantity::capital;
+use crate::scope::{Scope, qoo_thresholds};
+use narrows_results::figure::{Section, Statistic, When, columns, columns_of_flows};
 use narrows_results::summary::{Application, FlowSummary};
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +22,7 @@ pub struct Table {
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its figure.
-    pub figure: Figure,
+    pub statistic: Statistic,
     /// The group of flows that it belongs to, if the table has flow groups as columns.
     pub flows: Option<String>,
     /// Decimals, the same in every row.
@@ -81,8 +80,15 @@ impl Table {
             };
             hops.iter().map(subject).chain(several.then(all)).collect()
         };
-        let figures = [HOP, FLOWS, LOSSES, REPAIRS, FAIRNESS, VERDICTS].concat();
-        let figures = figures.into_iter().filter(|f| f.of != "timeouts").collect();
+        let figures = columns(&[
+            Section::Link,
+            Section::Rtt,
+            Section::Goodput,
+            Section::Losses,
+            Section::Retransmits,
+            Section::Fairness,
+            Section::Verdicts,
+        ]);
         Table::new(comparison, heads, figures, subjects)
     }
 
@@ -95,24 +101,27 @@ impl Table {
         if comparison.groups.len() < 2 || !(2..=3).contains(&groups.len()) || !has_applications(comparison) {
             return None;
         }
-        let mut columns = vec![(HOP[0], None)];
+        let is_beside = |statistic: &Statistic| statistic.column().is_some_and(|column| column.beside);
+        let mut chosen: Vec<(Statistic, Option<String>)> =
+            columns(&[Section::Link]).into_iter().filter(is_beside).map(|of_link| (of_link, None)).collect();
         for group in groups {
             let is_this = |flow: &&FlowSummary| flow_group(&flow.name) == group;
             let mut flows = comparison.runs().flat_map(|run| &run.result.summary.flows).filter(is_this);
-            let figures = if flows.any(|flow| is_felt(flow.application.as_ref())) { FELT } else { CARRIED };
-            let all = FLOWS.iter().chain(APPLICATIONS);
-            let chosen = all.filter(|figure| figures.contains(&(figure.of, figure.which)));
-            columns.extend(chosen.map(|&figure| (figure, Some(group.to_owned()))));
+            let is_felt = flows.any(|flow| is_felt(flow.application.as_ref()));
+            let sections: &[Section] =
+                if is_felt { &[Section::Applications] } else { &[Section::Rtt, Section::Goodput] };
+            let of_group = columns(sections).into_iter().filter(is_beside);
+            chosen.extend(of_group.map(|figure| (figure, Some(group.to_owned()))));
         }
         let row = |(index, group): (usize, &Group)| {
-            let cells = columns.iter().map(|(figure, flows)| {
+            let cells = chosen.iter().map(|(figure, flows)| {
                 let flows = flows.clone().map(Source::FlowGroup);
                 estimate(figure, group, &Subject { heads: Vec::new(), hop: Some((*hop).to_owned()), flows })
             });
             Row { group: index, heads: vec![group.label.clone()], cells: cells.collect() }
         };
         let rows = comparison.groups.iter().enumerate().map(row).collect();
-        Some(Table::without_empty_columns(comparison, vec!["queue"], columns, rows))
+        Some(Table::without_empty_columns(comparison, vec!["queue"], chosen, rows))
     }
 
     /// The table of flow groups; `None` if there is only one. If there are very many, only those with the most goodput, in
@@ -128,20 +137,27 @@ impl Table {
                 n => format!("{group} ×{n}"),
             }
         };
-        let columns = FlowColumns::of(comparison);
+        let names = FlowColumns::of(comparison);
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&group: &&str| {
                 let found = of.runs.iter().flat_map(|run| &run.result.summary.flows);
                 let first = found.clone().find(|flow| flow_group(&flow.name) == group);
                 let route = first.map_or_else(String::new, |flow| route(of, flow));
-                let heads = columns.cells(of, vec![label(group)], route);
+                let heads = names.cells(of, vec![label(group)], route);
                 Subject { heads, hop: None, flows: Some(Source::FlowGroup(group.to_owned())) }
             };
             groups.iter().map(subject).collect()
         };
         let finite = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.completion_s.is_some());
-        let figures = [FLOWS, REPAIRS, COMPLETIONS, VERDICTS].concat();
-        (groups.len() > 1 || finite).then(|| Table::new(comparison, columns.heads(&[head]), figures, subjects))
+        let figures = columns(&[
+            Section::Rtt,
+            Section::Goodput,
+            Section::Retransmits,
+            Section::Timeouts,
+            Section::Completions,
+            Section::Verdicts,
+        ]);
+        (groups.len() > 1 || finite).then(|| Table::new(comparison, names.heads(&[head]), figures, subjects))
     }
 
     /// The table of applications: the flow groups with figures that their users would feel; `None` if no traffic is an application's.
@@ -161,67 +177,73 @@ impl Table {
             return None;
         }
         let all = comparison.flow_groups();
-        let columns = FlowColumns { route: false, ..FlowColumns::of(comparison) };
+        let names = FlowColumns { route: false, ..FlowColumns::of(comparison) };
         let shown: Vec<&str> = largest(comparison, &all).into_iter().filter(|group| measured.contains(group)).collect();
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&group: &&str| {
-                let heads = columns.cells(of, vec![group.to_owned()], String::new());
+                let heads = names.cells(of, vec![group.to_owned()], String::new());
                 Subject { heads, hop: None, flows: Some(Source::FlowGroup(group.to_owned())) }
             };
             shown.iter().map(subject).collect()
         };
-        Some(Table::new(comparison, columns.heads(&["flows"]), APPLICATIONS.to_vec(), subjects))
+        Some(Table::new(comparison, names.heads(&["flows"]), columns(&[Section::Applications]), subjects))
     }
 
     /// Sentences on what the columns of a table of applications mean.
     pub fn explanation(&self) -> String {
-        let has = |of: &str| self.columns.iter().any(|column| column.figure.of == of);
-        let mut sentences: Vec<String> =
-            EXPLAINED.iter().filter(|(of, _)| has(of)).map(|(_, text)| (*text).to_owned()).collect();
-        sentences.extend(has(QOO).then(|| format!("{}.", qoo_thresholds())));
+        let mut sentences: Vec<String> = Vec::new();
+        for column in &self.columns {
+            let figure = column.statistic.figure;
+            let sentence = match figure.title {
+                QOO => format!("{}.", qoo_thresholds()),
+                title => format!("{}: {}.", capital(title), figure.sentence),
+            };
+            if sentences.last() != Some(&sentence) {
+                sentences.push(sentence);
+            }
+        }
         sentences.push("Of several flows, the worst.".to_owned());
         sentences.join(" ")
     }
 
     /// Whether it has a column of the quality of outcome.
     pub fn has_qoo(&self) -> bool {
-        self.columns.iter().any(|column| column.figure.of == QOO)
+        self.columns.iter().any(|column| column.statistic.figure.title == QOO)
     }
 
     /// The table of single flows: the first `limit` of every run.
     pub fn of_flows(comparison: &Comparison, limit: usize) -> Table {
         let mut flows = comparison.flows();
         flows.truncate(limit);
-        let columns = FlowColumns::of(comparison);
+        let names = FlowColumns::of(comparison);
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&flow: &&str| {
                 let found = of.runs.iter().flat_map(|run| &run.result.summary.flows).find(|f| f.name == flow);
                 let controller = found.map_or(String::new(), |flow| flow.controller.clone());
                 let route = found.map_or_else(String::new, |flow| route(of, flow));
-                let heads = columns.cells(of, vec![flow.to_owned(), controller], route);
+                let heads = names.cells(of, vec![flow.to_owned(), controller], route);
                 Subject { heads, hop: None, flows: Some(Source::Flow(flow.to_owned())) }
             };
             flows.iter().map(subject).collect()
         };
-        let figures = [
-            &FLOWS[4..],
-            &FLOW[..1],
-            &FLOW[1..2],
-            &FLOWS[..4],
-            &FLOW[2..],
-            REPAIRS,
-            COMPLETIONS,
-            APPLICATIONS,
-            VERDICTS,
-        ]
-        .concat();
-        Table::new(comparison, columns.heads(&["flow", "controller"]), figures, subjects)
+        let figures = columns_of_flows(&[
+            Section::Goodput,
+            Section::Throughput,
+            Section::Rtt,
+            Section::Lost,
+            Section::Retransmits,
+            Section::Timeouts,
+            Section::Completions,
+            Section::Applications,
+            Section::Verdicts,
+        ]);
+        Table::new(comparison, names.heads(&["flow", "controller"]), figures, subjects)
     }
 
     fn new(
         comparison: &Comparison,
         heads: Vec<&'static str>,
-        figures: Vec<Figure>,
+        figures: Vec<Statistic>,
         subjects: impl Fn(&Group) -> Vec<Subject>,
     ) -> Table {
         let mut rows = Vec::new();
@@ -239,18 +261,18 @@ impl Table {
     fn without_empty_columns(
         comparison: &Comparison,
         heads: Vec<&'static str>,
-        columns: Vec<(Figure, Option<String>)>,
+        columns: Vec<(Statistic, Option<String>)>,
         mut rows: Vec<Row>,
     ) -> Table {
         let has = |i: usize, is: fn(&Estimate) -> bool| rows.iter().any(|row| row.cells[i].as_ref().is_some_and(is));
         let keep: Vec<bool> = columns
             .iter()
             .enumerate()
-            .map(|(i, (figure, _))| match figure.shown {
-                Shown::Always => true,
-                Shown::IfThere => has(i, |_| true),
-                Shown::IfAny => has(i, |estimate| estimate.mean != 0.0),
-                Shown::InDifferences => false,
+            .map(|(i, (figure, _))| match figure.column().map(|column| column.when) {
+                Some(When::Always | When::OfFlows) => true,
+                Some(When::IfThere) => has(i, |_| true),
+                Some(When::IfAny) => has(i, |estimate| estimate.mean != 0.0),
+                Some(When::InDifferences) | None => false,
             })
             .collect();
         for row in &mut rows {
@@ -265,19 +287,6 @@ impl Table {
     }
 }
 
-/// Figures of flows that their users feel, in a table with flow groups as columns.
-const FELT: &[(&str, &str)] = &[
-    ("delay", "p50"),
-    ("delay", "p99"),
-    ("frame", "p95"),
-    ("page", "p95"),
-    ("frozen", ""),
-    ("voice", "MOS"),
-    ("video", "MOS"),
-];
-/// Figures of other flows there.
-const CARRIED: &[(&str, &str)] = &[("goodput", ""), ("RTT", "p99")];
-
 /// Whether a user would notice these figures. Responsiveness alone does not count: every bulk flow has it.
 fn is_felt(application: Option<&Application>) -> bool {
     application.is_some_and(|felt| felt.one_way_ms.is_some() || felt.messages.is_some() || felt.video.is_some())
@@ -289,10 +298,10 @@ fn has_applications(comparison: &Comparison) -> bool {
 }
 
 impl Column {
-    fn of(figure: Figure, flows: Option<String>, index: usize, rows: &[Row], several_runs: bool) -> Column {
+    fn of(statistic: Statistic, flows: Option<String>, index: usize, rows: &[Row], several_runs: bool) -> Column {
         let magnitudes = rows.iter().filter_map(|row| Some(row.cells.get(index)?.as_ref()?.mean.abs()));
         let largest = magnitudes.fold(0.0, f64::max);
-        Column { figure, flows, decimals: figure.digits.decimals(largest, several_runs), largest }
+        Column { statistic, flows, decimals: statistic.digits().decimals(largest, several_runs), largest }
     }
 }
 
@@ -373,13 +382,13 @@ fn route(of: &Group, flow: &FlowSummary) -> String {
 }
 
 /// A figure over the runs of a group.
-fn estimate(figure: &Figure, group: &Group, subject: &Subject) -> Option<Estimate> {
+fn estimate(figure: &Statistic, group: &Group, subject: &Subject) -> Option<Estimate> {
     let read = |run: &Run| -> Option<f64> {
         let hop = match &subject.hop {
             Some(name) => Some(run.hop(name)?),
             None => None,
         };
-        (figure.read)(&Scope::of(run, hop, subject.flows.as_ref()))
+        Scope::of(run, hop, subject.flows.as_ref()).read(figure)
     };
     Estimate::of(group.draws().iter().filter_map(read))
 }

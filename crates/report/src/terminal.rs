@@ -2,9 +2,9 @@
 //! that matter least are left out, intervals are put on separate lines, and a line below the tables says what is missing.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
-use crate::figure::qoo_thresholds;
 use crate::notes::{Note, notes};
 use crate::palette;
+use crate::scope::qoo_thresholds;
 use crate::table::{Column, Row, Table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use narrows_scenario::printable::printable;
@@ -75,18 +75,14 @@ pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
 fn fitted(mut table: Table, style: &Style) -> (Table, Vec<String>) {
     let mut left_out = Vec::new();
     while is_too_wide(&lines(&table, style, true), style) {
-        let rank = |column: &Column| {
-            let figure = (column.figure.of, column.figure.which);
-            FIRST_LEFT_OUT.iter().position(|known| *known == figure).unwrap_or(FIRST_LEFT_OUT.len())
-        };
-        let ranks = table.columns.iter().map(rank).enumerate();
-        let dispensable = ranks.filter(|(_, rank)| *rank < FIRST_LEFT_OUT.len());
+        let rank = |(index, column): (usize, &Column)| Some((index, column.statistic.column()?.spare?));
+        let dispensable = table.columns.iter().enumerate().filter_map(rank);
         let Some((index, _)) = dispensable.min_by_key(|(_, rank)| *rank) else { break };
         let column = table.columns.remove(index);
         for row in &mut table.rows {
             row.cells.remove(index);
         }
-        left_out.push([column.figure.of, column.figure.which].join(" ").trim_end().to_owned());
+        left_out.push(column.statistic.title());
     }
     (table, left_out)
 }
@@ -94,30 +90,6 @@ fn fitted(mut table: Table, style: &Style) -> (Table, Vec<String>) {
 fn is_too_wide(lines: &[String], style: &Style) -> bool {
     style.width.is_some_and(|max| lines.iter().any(|line| line.chars().count() > max))
 }
-
-/// Columns that a narrow table does without, the most dispensable one first: what other columns imply (retransmissions follow drops,
-/// the queue's length follows sojourn time, means lie between quantiles). The others always stay.
-const FIRST_LEFT_OUT: [(&str, &str); 19] = [
-    ("retransmits", ""),
-    ("queue", "mean"),
-    ("timeouts", ""),
-    ("verdict", "undecided"),
-    ("completion", "mean"),
-    ("completed", ""),
-    ("throughput", ""),
-    ("RTT", "min"),
-    ("sojourn", "p50"),
-    ("marks", ""),
-    ("delay", "p50"),
-    ("page", "p50"),
-    ("RPM", ""),
-    ("jitter", ""),
-    ("RTT", "mean"),
-    ("Jain", ""),
-    ("drops", ""),
-    ("QoO", ""),
-    ("verdict", "wrong"),
-];
 
 /// A table as text; every line ends with a newline.
 pub fn table(table: &Table, style: &Style) -> String {
@@ -204,9 +176,9 @@ fn is_rule(line: &str) -> bool {
 impl Column {
     /// The two lines of its title: `sojourn` and `p99 ms`.
     pub fn head(&self) -> (&'static str, String) {
-        let figure = self.figure;
-        let parts = [figure.which, figure.unit];
-        (figure.of, parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
+        let (of, which) = self.statistic.lines();
+        let parts = [which, self.statistic.figure.unit()];
+        (of, parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "))
     }
 }
 

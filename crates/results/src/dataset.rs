@@ -1,6 +1,6 @@
 //! A table as a dataset: a Parquet file for each value of some columns, in folders `column=value` as Hive lays them out. pyarrow, polars,
 //! DuckDB and Spark read such a folder as one table. The same rows give the same files.
-use crate::figures::Figure;
+use crate::figures::Datum;
 use crate::rows::Rows;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub fn files(rows: &Rows, by: &[usize]) -> Result<Vec<(PathBuf, Vec<u8>)>, Strin
     let columns: Vec<_> = (0..rows.columns.len()).filter(kept).map(|n| rows.columns[n].clone()).collect();
     for row in &rows.rows {
         let folder = |&n: &usize| {
-            let value = row[n].as_ref().map_or_else(|| EMPTY.to_owned(), |value| encoded(&Figure::shown(value)));
+            let value = row[n].as_ref().map_or_else(|| EMPTY.to_owned(), |value| encoded(&Datum::shown(value)));
             format!("{}={value}", encoded(&rows.columns[n].name))
         };
         let path: PathBuf = by.iter().map(folder).collect();
@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn a_part_for_each_value_with_the_columns_of_the_whole() {
         let column = |name: &str| Column { name: name.to_owned(), whole: false };
-        let text = |text: &str| Some(Figure::Text(text.to_owned()));
+        let text = |text: &str| Some(Datum::Text(text.to_owned()));
         let rows = Rows {
             columns: ["queue", "rate", "word"].map(column).into(),
             rows: vec![
-                vec![text("fifo:limit=1p"), Some(Figure::Number(5.0)), text("a")],
-                vec![text("codel"), Some(Figure::Number(5.0)), None],
-                vec![text("fifo:limit=1p"), Some(Figure::Number(20.0)), None],
+                vec![text("fifo:limit=1p"), Some(Datum::Number(5.0)), text("a")],
+                vec![text("codel"), Some(Datum::Number(5.0)), None],
+                vec![text("fifo:limit=1p"), Some(Datum::Number(20.0)), None],
                 vec![None, None, None],
             ],
         };

@@ -1,18 +1,19 @@
 //! The figures of a run by name, whatever the summary's structure: of the run, of each hop, and of each group of flows.
 //!
-//! A name is the path of a number in `summary.json`: `goodput_mbit`, `rtt_ms.p99`. A new key of the summary is a new figure. A group's
-//! figures have the same names as a flow's; [`SUMS`] says which of them are its flows' sums.
+//! A name is the path of a number in `summary.json`: `goodput_mbit`, `rtt_ms.p99`. A group's figures have the same names as a flow's; [`SUMS`] says which of them are its flows' sums.
 use crate::Summary;
-use crate::metric::without_unit;
+use crate::figure::{FIGURES, Of, Together};
+use crate::lookup::without_unit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// A figure, or a word such as a queue's name.
+/// The value of a figure, or a word such as a queue's name.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Figure {
+pub enum Datum {
     /// A number in the unit that the name ends with.
     Number(f64),
     /// A word.
@@ -23,7 +24,7 @@ pub enum Figure {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Of the run: `duration_s`, `fairness.jain`.
-    pub run: BTreeMap<String, Figure>,
+    pub run: BTreeMap<String, Datum>,
     /// Of each hop.
     pub hops: Vec<Part>,
     /// Of each group of flows.
@@ -38,9 +39,9 @@ pub struct Part {
     /// Number of flows in the group; 1 for a hop.
     pub count: usize,
     /// Its figures by name.
-    pub figures: BTreeMap<String, Figure>,
+    pub figures: BTreeMap<String, Datum>,
     /// Its conditions by name, if the summary has them: `base_rtt_ms`, `queue.target_ms`.
-    pub conditions: BTreeMap<String, Figure>,
+    pub conditions: BTreeMap<String, Datum>,
 }
 
 impl Figures {
@@ -72,7 +73,7 @@ pub fn flow_group(flow: &str) -> &str {
 }
 
 /// Figures by name.
-type Named = BTreeMap<String, Figure>;
+type Named = BTreeMap<String, Datum>;
 
 /// The items of a list, those of one group together, in the order of their first appearance.
 fn parts(items: Option<&Value>, group: fn(&str) -> String, setup: &Value) -> Vec<Part> {
@@ -86,7 +87,7 @@ fn parts(items: Option<&Value>, group: fn(&str) -> String, setup: &Value) -> Vec
         });
         let mut figures = flat(item);
         figures.remove("name");
-        let means: Vec<(String, Figure)> =
+        let means: Vec<(String, Datum)> =
             figures.iter().filter_map(|(key, figure)| Some((per_flow(key)?, figure.clone()))).collect();
         figures.extend(means);
         groups[at].1.push(figures);
@@ -101,23 +102,23 @@ fn parts(items: Option<&Value>, group: fn(&str) -> String, setup: &Value) -> Vec
 }
 
 /// The figures of several flows as one.
-fn combined(members: &[BTreeMap<String, Figure>]) -> BTreeMap<String, Figure> {
-    let mut all: BTreeMap<&str, Vec<&Figure>> = BTreeMap::new();
+fn combined(members: &[BTreeMap<String, Datum>]) -> BTreeMap<String, Datum> {
+    let mut all: BTreeMap<&str, Vec<&Datum>> = BTreeMap::new();
     for (key, figure) in members.iter().flatten() {
         all.entry(key).or_default().push(figure);
     }
-    let together = |(key, figures): (&str, Vec<&Figure>)| Some((key.to_owned(), one(key, &figures)?));
+    let together = |(key, figures): (&str, Vec<&Datum>)| Some((key.to_owned(), one(key, &figures)?));
     all.into_iter().filter_map(together).collect()
 }
 
 /// `None` for words that differ.
-fn one(key: &str, figures: &[&Figure]) -> Option<Figure> {
+fn one(key: &str, figures: &[&Datum]) -> Option<Datum> {
     let numbers: Vec<f64> = figures.iter().filter_map(|figure| figure.number()).collect();
     if numbers.len() < figures.len() {
         let first = *figures.first()?;
         return figures.iter().all(|figure| *figure == first).then(|| first.clone());
     }
-    Some(Figure::Number(match key.rsplit('.').next() {
+    Some(Datum::Number(match key.rsplit('.').next() {
         _ if SUMS.contains(&key) => numbers.iter().sum(),
         Some("max") => numbers.into_iter().fold(f64::NEG_INFINITY, f64::max),
         Some("min") => numbers.into_iter().fold(f64::INFINITY, f64::min),
@@ -125,9 +126,11 @@ fn one(key: &str, figures: &[&Figure]) -> Option<Figure> {
     }))
 }
 
-/// Figures of flows that add up: a group's is the sum over its flows, wherever it is shown.
-pub const SUMS: [&str; 6] =
-    ["goodput_mbit", "throughput_mbit", "retransmits", "timeouts", "lost_packets", "completion_s.count"];
+/// Paths of figures of flows that add up: a group's is the sum over its flows, wherever it is shown.
+pub static SUMS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let adds_up = FIGURES.iter().filter(|figure| figure.of == Of::Flow && figure.together == Together::Sum);
+    adds_up.map(|figure| figure.path).collect()
+});
 
 /// The name of a rate's mean over the flows of a group: `goodput_per_flow_mbit`; `None` for figures that do not add up, and for counts.
 pub fn per_flow(key: &str) -> Option<String> {
@@ -137,29 +140,29 @@ pub fn per_flow(key: &str) -> Option<String> {
 
 /// The figure whose mean over the flows has this name, with or without its unit.
 pub(crate) fn meant_per_flow(name: &str) -> Option<&'static str> {
-    SUMS.into_iter().find(|key| per_flow(key).is_some_and(|mean| mean == name || without_unit(&mean) == name))
+    SUMS.iter().copied().find(|key| per_flow(key).is_some_and(|mean| mean == name || without_unit(&mean) == name))
 }
 
-impl Figure {
+impl Datum {
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Figure::Number(number) => Some(*number),
-            Figure::Text(_) => None,
+            Datum::Number(number) => Some(*number),
+            Datum::Text(_) => None,
         }
     }
 
     /// The word, or the number with the fewest digits that give it again.
     pub fn shown(&self) -> String {
         match self {
-            Figure::Number(number) => number.to_string(),
-            Figure::Text(text) => text.clone(),
+            Datum::Number(number) => number.to_string(),
+            Datum::Text(text) => text.clone(),
         }
     }
 }
 
 /// Every number and word in a value by its path. A value that is null, or a list, is left out.
-pub(crate) fn flat(value: &Value) -> BTreeMap<String, Figure> {
+pub(crate) fn flat(value: &Value) -> BTreeMap<String, Datum> {
     let mut out = BTreeMap::new();
     if let Value::Object(map) = value {
         descend("", map, &mut out);
@@ -167,14 +170,14 @@ pub(crate) fn flat(value: &Value) -> BTreeMap<String, Figure> {
     out
 }
 
-fn descend(prefix: &str, map: &Map<String, Value>, out: &mut BTreeMap<String, Figure>) {
+fn descend(prefix: &str, map: &Map<String, Value>, out: &mut BTreeMap<String, Datum>) {
     for (key, value) in map {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value {
             Value::Object(inner) => descend(&path, inner, out),
-            Value::Number(number) => out.extend(number.as_f64().map(|number| (path, Figure::Number(number)))),
-            Value::String(text) => out.extend([(path, Figure::Text(text.clone()))]),
-            Value::Bool(on) => out.extend([(path, Figure::Text(on.to_string()))]),
+            Value::Number(number) => out.extend(number.as_f64().map(|number| (path, Datum::Number(number)))),
+            Value::String(text) => out.extend([(path, Datum::Text(text.clone()))]),
+            Value::Bool(on) => out.extend([(path, Datum::Text(on.to_string()))]),
             Value::Null | Value::Array(_) => {}
         }
     }
@@ -222,14 +225,14 @@ mod tests {
         let figures = Figures::of(&summary());
         let names: Vec<(&str, usize)> = figures.flows.iter().map(|part| (part.name.as_str(), part.count)).collect();
         assert_eq!(names, [("a", 2), ("call", 1)]);
-        let a = |key: &str| figures.flows[0].figures.get(key).and_then(Figure::number);
+        let a = |key: &str| figures.flows[0].figures.get(key).and_then(Datum::number);
         assert_eq!((a("goodput_mbit"), a("goodput_per_flow_mbit")), (Some(6.0), Some(3.0)));
         assert_eq!((a("throughput_mbit"), a("retransmits"), a("rtt_ms.mean")), (Some(0.0), Some(14.0), Some(20.0)));
         assert_eq!((a("rtt_ms.min"), a("sojourn_ms.max")), (Some(5.0), Some(4.0)), "the smallest, the largest");
-        assert_eq!(figures.flows[0].figures["controller"], Figure::Text("cubic".to_owned()));
+        assert_eq!(figures.flows[0].figures["controller"], Datum::Text("cubic".to_owned()));
         assert!(!figures.flows[1].figures.contains_key("rtt_ms.mean"), "a figure that is null is none");
-        assert_eq!(figures.hops[0].conditions["rate_mbit"], Figure::Number(10.0));
-        assert_eq!(figures.run["seed"], Figure::Number(7.0));
+        assert_eq!(figures.hops[0].conditions["rate_mbit"], Datum::Number(10.0));
+        assert_eq!(figures.run["seed"], Datum::Number(7.0));
         assert!(!figures.run.keys().any(|key| key.starts_with("cost")), "{:?}", figures.run);
     }
 

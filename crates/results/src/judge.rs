@@ -2,7 +2,7 @@
 //!
 //! Rates and counts of a group are its flows' sums ([`crate::figures::SUMS`]). Of other figures each flow has to meet an expectation, unless it combines them; a figure that a run lacks does not meet it. Several runs
 //! have to meet it each, or their mean has to.
-use crate::metric::Lookup;
+use crate::lookup::Lookup;
 use narrows_scenario::Expectation;
 use narrows_scenario::expect::{Relation, Runs, allowed, unit_of};
 use serde::Serialize;

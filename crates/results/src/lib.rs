@@ -4,11 +4,12 @@
 //! are made. A [`folder`] stores a result: it is written from the value, and reading it gives the value again.
 //! [`input`] reads scenario files and the traces of links.
 pub mod dataset;
+pub mod figure;
 pub mod figures;
 pub mod folder;
 pub mod input;
 pub mod judge;
-pub mod metric;
+pub mod lookup;
 pub mod outcome;
 pub mod packets;
 mod routes;
@@ -17,7 +18,8 @@ pub mod setup;
 pub mod summary;
 mod table;
 
-pub use figures::{Figure, Figures, flow_group};
+pub use figure::{FIGURES, Figure, Statistic};
+pub use figures::{Datum, Figures, flow_group};
 pub use folder::ResultError;
 pub use routes::{Jain, Routes};
 pub use rows::{Format, Rows, is_table};

@@ -1,7 +1,7 @@
 //! A tidy table: one row per observation, one column per variable; as CSV, Parquet or JSON lines. The same rows give the same bytes.
 //!
 //! A cell may be empty. A column holds whole numbers, numbers or text; one with a word in any row is text.
-use crate::figures::Figure;
+use crate::figures::Datum;
 use crate::table::{GROUP, properties};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -56,7 +56,7 @@ pub struct Rows {
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with a cell for every column.
-    pub rows: Vec<Vec<Option<Figure>>>,
+    pub rows: Vec<Vec<Option<Datum>>>,
 }
 
 /// What a column holds.
@@ -90,7 +90,7 @@ impl Rows {
         // Writing to memory does not fail, and all rows have as many cells.
         let _ = out.write_record(self.columns.iter().map(|column| &column.name));
         for row in &self.rows {
-            let _ = out.write_record(row.iter().map(|cell| cell.as_ref().map(Figure::shown).unwrap_or_default()));
+            let _ = out.write_record(row.iter().map(|cell| cell.as_ref().map(Datum::shown).unwrap_or_default()));
         }
         out.into_inner().unwrap_or_default()
     }
@@ -98,10 +98,10 @@ impl Rows {
     fn json_lines(&self) -> String {
         let kinds = self.kinds();
         let names: Vec<String> = self.columns.iter().map(|column| json(&column.name)).collect();
-        let value = |kind: Kind, cell: &Option<Figure>| match (kind, cell) {
+        let value = |kind: Kind, cell: &Option<Datum>| match (kind, cell) {
             (_, None) => "null".to_owned(),
-            (Kind::Whole, Some(Figure::Number(number))) => format!("{number:.0}"),
-            (Kind::Number, Some(Figure::Number(number))) => json(number),
+            (Kind::Whole, Some(Datum::Number(number))) => format!("{number:.0}"),
+            (Kind::Number, Some(Datum::Number(number))) => json(number),
             (_, Some(cell)) => json(&cell.shown()),
         };
         let mut out = String::new();
@@ -122,7 +122,7 @@ impl Rows {
             let mut group = writer.next_row_group()?;
             for (n, kind) in kinds.iter().enumerate() {
                 let cells = || rows.iter().filter_map(move |row| row.get(n)?.as_ref());
-                let numbers = || cells().filter_map(Figure::number);
+                let numbers = || cells().filter_map(Datum::number);
                 let levels: Vec<i16> =
                     rows.iter().map(|row| i16::from(row.get(n).is_some_and(Option::is_some))).collect();
                 match kind {
@@ -163,7 +163,7 @@ impl Rows {
 
     /// What the column with this index holds.
     pub fn kind(&self, n: usize) -> Kind {
-        let is_text = |row: &Vec<Option<Figure>>| matches!(row.get(n), Some(Some(Figure::Text(_))));
+        let is_text = |row: &Vec<Option<Datum>>| matches!(row.get(n), Some(Some(Datum::Text(_))));
         match (self.rows.iter().any(is_text), self.columns[n].whole) {
             (true, _) => Kind::Text,
             (false, true) => Kind::Whole,

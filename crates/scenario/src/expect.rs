@@ -161,14 +161,17 @@ impl Amount {
     }
 }
 
+/// The units that a key of the summary may end with, and how people write them.
+pub const UNITS: [(&str, &str); 5] =
+    [("_mbit", "Mbit/s"), ("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes"), ("_packets", "packets")];
+
 /// The unit of a key of the summary, for people: `Mbit/s`; empty for counts and shares.
 pub fn unit_of(key: &str) -> &'static str {
-    let units = [("_mbit", "Mbit/s"), ("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes"), ("_packets", "packets")];
     // A count of transfers has no unit, whatever the distribution's is.
     if key.ends_with(".count") {
         return "";
     }
-    key.split('.').find_map(|word| units.iter().find(|(end, _)| word.ends_with(end))).map_or("", |(_, unit)| unit)
+    key.split('.').find_map(|word| UNITS.iter().find(|(end, _)| word.ends_with(end))).map_or("", |(_, unit)| unit)
 }
 
 /// What may stand as a value of this unit.

@@ -29,21 +29,21 @@ pub(crate) struct Draw {
 
 /// A number with its unit, or without one.
 #[derive(Clone, PartialEq, Debug)]
-struct Quantity {
+struct Amount {
     number: f64,
     unit: Option<String>,
 }
 
-impl Quantity {
-    fn of(value: &Value) -> Result<Quantity, String> {
+impl Amount {
+    fn of(value: &Value) -> Result<Amount, String> {
         let wrong = || format!("{value} is not a number with a unit");
         match value {
-            Value::Integer(n) => Ok(Quantity { number: *n as f64, unit: None }),
-            Value::Float(number) => Ok(Quantity { number: *number, unit: None }),
+            Value::Integer(n) => Ok(Amount { number: *n as f64, unit: None }),
+            Value::Float(number) => Ok(Amount { number: *number, unit: None }),
             Value::String(text) => {
                 let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
                 let number = text[..digits].parse().map_err(|_| wrong())?;
-                Ok(Quantity { number, unit: Some(text[digits..].to_owned()) })
+                Ok(Amount { number, unit: Some(text[digits..].to_owned()) })
             }
             _ => Err(wrong()),
         }
@@ -71,8 +71,8 @@ impl Draw {
         let value = self.number(&mut Rng::stream(seed, &format!("draw.{}{stream}", self.name)))?;
         let Some(times) = &self.times else { return Ok(value) };
         let fault = |why: String| format!("draw {:?}: {why}", self.name);
-        match (Quantity::of(&value).map_err(fault)?, Quantity::of(times).map_err(fault)?) {
-            (Quantity { number, unit: None }, times) => Ok(times.with(number * times.number)),
+        match (Amount::of(&value).map_err(fault)?, Amount::of(times).map_err(fault)?) {
+            (Amount { number, unit: None }, times) => Ok(times.with(number * times.number)),
             _ => Err(fault("with `times` a number without a unit is drawn".into())),
         }
     }
@@ -81,11 +81,11 @@ impl Draw {
         let fault = |why: String| format!("draw {:?}: {why}", self.name);
         match (&self.near, self.within, &self.between, &self.among) {
             (Some(near), Some(within), None, None) if !self.log && (0.0..1.0).contains(&within) => {
-                let near = Quantity::of(near).map_err(fault)?;
+                let near = Amount::of(near).map_err(fault)?;
                 Ok(near.with(near.number * (1.0 + within * (2.0 * rng.unit() - 1.0))))
             }
             (None, None, Some([from, to]), None) => {
-                let (from, to) = (Quantity::of(from).map_err(fault)?, Quantity::of(to).map_err(fault)?);
+                let (from, to) = (Amount::of(from).map_err(fault)?, Amount::of(to).map_err(fault)?);
                 if from.unit != to.unit || to.number < from.number || (self.log && from.number <= 0.0) {
                     return Err(fault(
                         "`between` takes two quantities with the same unit, the smaller one first; with `log` above 0"
@@ -117,7 +117,7 @@ mod tests {
 
     fn numbers(text: &str) -> Vec<f64> {
         (1..=400)
-            .map(|seed| Quantity::of(&draw(text).value(seed, "").expect("a value")).expect("a quantity").number)
+            .map(|seed| Amount::of(&draw(text).value(seed, "").expect("a value")).expect("a quantity").number)
             .collect()
     }
 

@@ -1,6 +1,6 @@
 //! Taking a study's figures from the result of a run.
 use crate::model::{FromSeries, Metric, Over, Study, Take};
-use narrows_results::metric::Lookup;
+use narrows_results::lookup::Lookup;
 use narrows_results::{RunResult, Series};
 
 impl Study {

@@ -3,6 +3,8 @@ use crate::model::{Axis, File, Metric, Plot, Study, StudyError, text};
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::chart::Kind;
+use narrows_results::figure::{Of, Statistic};
+use narrows_scenario::expect::UNITS;
 use narrows_scenario::{Scenario, Setting};
 pub use plan::{Request, RunFigures, Sweep, SweepError};
 use std::collections::BTreeMap;
@@ -144,10 +146,9 @@ fn plain(path: &str) -> Metric {
 /// A path as a metric's name and unit: `bulk.rtt_ms.p99` → `bulk rtt p99`, `ms`.
 fn named(path: &str) -> (String, &'static str) {
     let path = path.strip_prefix("hop.").or(path.strip_prefix("flow.")).unwrap_or(path);
-    let units = [("_mbit", "Mbit/s"), ("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes"), ("_packets", "packets")];
     let mut shown = "";
     let words =
-        path.split('.').map(|word| match units.iter().find_map(|(end, unit)| Some((word.strip_suffix(end)?, *unit))) {
+        path.split('.').map(|word| match UNITS.iter().find_map(|(end, unit)| Some((word.strip_suffix(end)?, *unit))) {
             Some((word, unit)) => {
                 shown = unit;
                 word
@@ -158,29 +159,25 @@ fn named(path: &str) -> (String, &'static str) {
 }
 
 fn defaults(scenario: &Scenario) -> Vec<Metric> {
-    let mut metrics = Vec::new();
-    for hop in scenario.hops.iter().take(SHOWN) {
-        let name = &hop.name;
-        let utilisation = plain(&format!("hop.{name}.utilisation"));
-        metrics.push(Metric {
-            name: format!("{name} utilisation"),
-            unit: "%".into(),
-            decimals: 1,
-            scale: 100.0,
-            ..utilisation
-        });
-        let sojourn = plain(&format!("hop.{name}.sojourn_ms.p99"));
-        metrics.push(Metric { name: format!("{name} sojourn p99"), unit: "ms".into(), decimals: 1, ..sojourn });
-    }
-    for flow in scenario.flows.iter().take(SHOWN) {
-        let name = &flow.name;
-        let goodput = plain(&format!("flow.{name}.goodput_mbit"));
-        metrics.push(Metric { name: format!("{name} goodput"), unit: "Mbit/s".into(), ..goodput });
-        let (word, key) = if flow.transport.is_controlled() { ("RTT", "rtt_ms") } else { ("sojourn", "sojourn_ms") };
-        let delay = plain(&format!("flow.{name}.{key}.p99"));
-        metrics.push(Metric { name: format!("{name} {word} p99"), unit: "ms".into(), decimals: 1, ..delay });
-    }
-    metrics
+    let metric = |of: Of, name: &str, key: &str, decimals: usize| {
+        let statistic = Statistic::find(of, key)?;
+        let (figure, owner) = (statistic.figure, if of == Of::Hop { "hop" } else { "flow" });
+        Some(Metric {
+            name: format!("{name} {}", statistic.title()),
+            unit: figure.unit().to_owned(),
+            decimals,
+            scale: figure.factor(),
+            ..plain(&format!("{owner}.{name}.{key}"))
+        })
+    };
+    let of_hops = scenario.hops.iter().take(SHOWN).flat_map(|hop| {
+        [metric(Of::Hop, &hop.name, "utilisation", 1), metric(Of::Hop, &hop.name, "sojourn_ms.p99", 1)]
+    });
+    let of_flows = scenario.flows.iter().take(SHOWN).flat_map(|flow| {
+        let delay = if flow.transport.is_controlled() { "rtt_ms.p99" } else { "sojourn_ms.p99" };
+        [metric(Of::Flow, &flow.name, "goodput_mbit", 2), metric(Of::Flow, &flow.name, delay, 1)]
+    });
+    of_hops.chain(of_flows).flatten().collect()
 }
 
 /// Most hops, and most groups of flows, that the default metrics show.

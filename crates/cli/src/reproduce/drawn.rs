@@ -44,7 +44,7 @@ const IN_KERNEL: u64 = 3;
 const IN_SIMULATOR: u64 = 8;
 
 /// Figures of a run, in the order of the study's metrics.
-type Figures = Vec<Option<f64>>;
+type PerMetric = Vec<Option<f64>>;
 
 /// A run of a cell.
 struct Task {
@@ -226,7 +226,7 @@ fn run(
     output: Option<&Output>,
     figures: &mut [Vec<Vec<f64>>],
 ) -> Result<(), Failure> {
-    let mut known: Vec<Option<Figures>> =
+    let mut known: Vec<Option<PerMetric>> =
         tasks.iter().map(|task| output.and_then(|output| output.known(&task.key))).collect();
     let missing: Vec<usize> = (0..tasks.len()).filter(|&n| known[n].is_none()).collect();
     let jobs: Vec<Job> = missing.iter().map(|&n| tasks[n].job.clone()).collect();

@@ -11,7 +11,7 @@ use crate::output::{Output, Request};
 use crate::reproduce::left_out::LeftOut;
 use crate::term::{self, Paint};
 use crate::world;
-use figures::{Figure, Measured};
+use figures::{CellFigure, Measured};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_kernel::Lab;
@@ -98,7 +98,7 @@ struct Outcome {
     is_ours: bool,
     duration_s: f64,
     runs: usize,
-    figures: Vec<Figure>,
+    figures: Vec<CellFigure>,
 }
 
 /// A run of a cell in one of the worlds.

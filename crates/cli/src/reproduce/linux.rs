@@ -24,7 +24,7 @@ use narrows_sim::Simulator;
 use narrows_world::{World, WorldError};
 use std::path::PathBuf;
 use subject::Subject;
-use truth::{Beside, Cell, Figures, Setting, Trace};
+use truth::{Beside, Cell, CellRun, Setting, Trace};
 
 mod flows;
 mod graph;
@@ -89,7 +89,7 @@ pub(crate) struct Linux {
 
 /// The figures that have an aim, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Figure {
+pub(super) enum Aimed {
     Utilisation,
     Queue,
     Loss,
@@ -98,41 +98,40 @@ pub(super) enum Figure {
     ThinUdp,
 }
 
-impl Figure {
-    const ALL: [Figure; 6] =
-        [Figure::Utilisation, Figure::Queue, Figure::Loss, Figure::Rtt, Figure::ThinTcp, Figure::ThinUdp];
+impl Aimed {
+    const ALL: [Aimed; 6] = [Aimed::Utilisation, Aimed::Queue, Aimed::Loss, Aimed::Rtt, Aimed::ThinTcp, Aimed::ThinUdp];
 
     const fn name(self) -> &'static str {
         match self {
-            Figure::Utilisation => "utilisation",
-            Figure::Queue => "queue_packets",
-            Figure::Loss => "loss_rate",
-            Figure::Rtt => "rtt_ms",
-            Figure::ThinTcp => "thin_tcp_ms",
-            Figure::ThinUdp => "thin_udp_ms",
+            Aimed::Utilisation => "utilisation",
+            Aimed::Queue => "queue_packets",
+            Aimed::Loss => "loss_rate",
+            Aimed::Rtt => "rtt_ms",
+            Aimed::ThinTcp => "thin_tcp_ms",
+            Aimed::ThinUdp => "thin_udp_ms",
         }
     }
 
-    const fn of(self, figures: &Figures) -> Option<f64> {
+    const fn of(self, figures: &CellRun) -> Option<f64> {
         match self {
-            Figure::Utilisation => Some(figures.utilisation),
-            Figure::Queue => Some(figures.queue_packets),
-            Figure::Loss => Some(figures.loss_rate),
-            Figure::Rtt => Some(figures.rtt_ms),
-            Figure::ThinTcp => figures.thin_tcp_ms,
-            Figure::ThinUdp => figures.thin_udp_ms,
+            Aimed::Utilisation => Some(figures.utilisation),
+            Aimed::Queue => Some(figures.queue_packets),
+            Aimed::Loss => Some(figures.loss_rate),
+            Aimed::Rtt => Some(figures.rtt_ms),
+            Aimed::ThinTcp => figures.thin_tcp_ms,
+            Aimed::ThinUdp => figures.thin_udp_ms,
         }
     }
 
     /// The largest difference that meets the aim.
     pub(super) fn tolerance(self, linux: f64) -> f64 {
         match self {
-            Figure::Utilisation => 0.01,
-            Figure::Queue => (0.1 * linux).max(1.0),
-            Figure::Loss => 0.2 * linux,
-            Figure::Rtt => 0.03 * linux,
+            Aimed::Utilisation => 0.01,
+            Aimed::Queue => (0.1 * linux).max(1.0),
+            Aimed::Loss => 0.2 * linux,
+            Aimed::Rtt => 0.03 * linux,
             // A packet takes 6 ms in these cells.
-            Figure::ThinTcp | Figure::ThinUdp => (0.1 * linux).max(1.0),
+            Aimed::ThinTcp | Aimed::ThinUdp => (0.1 * linux).max(1.0),
         }
     }
 }
@@ -140,7 +139,7 @@ impl Figure {
 /// One figure of a cell.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Comparison {
-    figure: Figure,
+    figure: Aimed,
     /// Linux: mean over its runs.
     linux: f64,
     /// Linux: half the distance between its extremes.
@@ -153,8 +152,8 @@ struct Comparison {
 
 impl Comparison {
     /// `None` if the cell does not have the figure, or nothing measured it here.
-    fn new(figure: Figure, linux: &[Figures], ours: &[Figures]) -> Option<Comparison> {
-        let has = |runs: &[Figures]| runs.iter().any(|run| figure.of(run).is_some());
+    fn new(figure: Aimed, linux: &[CellRun], ours: &[CellRun]) -> Option<Comparison> {
+        let has = |runs: &[CellRun]| runs.iter().any(|run| figure.of(run).is_some());
         (has(linux) && has(ours)).then(|| {
             let (linux, linux_spread) = mean_and_spread(linux.iter().filter_map(|run| figure.of(run)));
             let (ours, ours_spread) = mean_and_spread(ours.iter().filter_map(|run| figure.of(run)));
@@ -313,8 +312,8 @@ fn run_cells(
     let jobs: Vec<Job> = runnable.iter().flat_map(|run| seeds().map(move |seed| job(run, seed))).collect();
     let settings = |job: usize| &runnable[job / runs as usize].cell.setting;
     let figures = grid::run(&jobs, options, |job, run| figures(settings(job), subject, &run.result))?;
-    let outcome = |(run, ours): (Runnable, &[Figures])| Outcome {
-        figures: Figure::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, ours)).collect(),
+    let outcome = |(run, ours): (Runnable, &[CellRun])| Outcome {
+        figures: Aimed::ALL.into_iter().filter_map(|f| Comparison::new(f, &run.cell.linux, ours)).collect(),
         controller: run.controller(),
         setting: run.cell.setting,
         queue: run.queue,
@@ -358,7 +357,7 @@ fn shapes_itself(setting: &Setting) -> bool {
 }
 
 /// The figures of a run, computed as they were on Linux.
-fn figures(setting: &Setting, subject: &Subject, result: &RunResult) -> Result<Figures, Failure> {
+fn figures(setting: &Setting, subject: &Subject, result: &RunResult) -> Result<CellRun, Failure> {
     let summary = &result.summary;
     let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
     let carried: f64 = summary.flows.iter().map(|flow| flow.throughput_mbit).sum();
@@ -369,7 +368,7 @@ fn figures(setting: &Setting, subject: &Subject, result: &RunResult) -> Result<F
     let sees_packets = subject.sees_packets();
     let mean = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.mean);
     let median = |flow: &FlowSummary| flow.sojourn_ms.map(|sojourn| sojourn.p50);
-    Ok(Figures {
+    Ok(CellRun {
         // The lab's queue counts all bytes; of UDP its flows know the payload only.
         utilisation: match subject {
             Subject::Simulator if shapes_itself(setting) => carried / setting.rate_mbit,
@@ -409,17 +408,17 @@ mod tests {
     #[test]
     fn aims_are_what_they_say() {
         let cell = |figure, linux, ours| Comparison { figure, linux, linux_spread: 0.0, ours, ours_spread: 0.0 };
-        assert!(cell(Figure::Utilisation, 0.98, 0.9899).is_within());
-        assert!(!cell(Figure::Utilisation, 0.98, 0.9901).is_within());
-        assert!(cell(Figure::Queue, 5.0, 5.99).is_within(), "one packet");
-        assert!(!cell(Figure::Queue, 5.0, 6.01).is_within());
-        assert!(cell(Figure::Queue, 50.0, 54.9).is_within(), "ten per cent");
-        assert!(cell(Figure::Loss, 0.10, 0.081).is_within());
-        assert!(!cell(Figure::Loss, 0.10, 0.079).is_within());
-        assert!(cell(Figure::Rtt, 100.0, 102.9).is_within());
-        assert!(!cell(Figure::Rtt, 100.0, 103.1).is_within());
-        assert!(cell(Figure::ThinUdp, 2.0, 2.9).is_within() && !cell(Figure::ThinUdp, 2.0, 3.1).is_within());
-        assert!(cell(Figure::ThinTcp, 30.0, 32.9).is_within() && !cell(Figure::ThinTcp, 30.0, 33.1).is_within());
+        assert!(cell(Aimed::Utilisation, 0.98, 0.9899).is_within());
+        assert!(!cell(Aimed::Utilisation, 0.98, 0.9901).is_within());
+        assert!(cell(Aimed::Queue, 5.0, 5.99).is_within(), "one packet");
+        assert!(!cell(Aimed::Queue, 5.0, 6.01).is_within());
+        assert!(cell(Aimed::Queue, 50.0, 54.9).is_within(), "ten per cent");
+        assert!(cell(Aimed::Loss, 0.10, 0.081).is_within());
+        assert!(!cell(Aimed::Loss, 0.10, 0.079).is_within());
+        assert!(cell(Aimed::Rtt, 100.0, 102.9).is_within());
+        assert!(!cell(Aimed::Rtt, 100.0, 103.1).is_within());
+        assert!(cell(Aimed::ThinUdp, 2.0, 2.9).is_within() && !cell(Aimed::ThinUdp, 2.0, 3.1).is_within());
+        assert!(cell(Aimed::ThinTcp, 30.0, 32.9).is_within() && !cell(Aimed::ThinTcp, 30.0, 33.1).is_within());
     }
 
     #[test]

@@ -65,7 +65,7 @@ const DISTURBED: f64 = 0.005;
 
 /// The figures, in the table's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Figure {
+enum Compared {
     Utilisation,
     Rtt,
     Queue,
@@ -73,16 +73,17 @@ enum Figure {
     Retransmits,
 }
 
-impl Figure {
-    const ALL: [Figure; 5] = [Figure::Utilisation, Figure::Rtt, Figure::Queue, Figure::Loss, Figure::Retransmits];
+impl Compared {
+    const ALL: [Compared; 5] =
+        [Compared::Utilisation, Compared::Rtt, Compared::Queue, Compared::Loss, Compared::Retransmits];
 
     const fn name(self) -> &'static str {
         match self {
-            Figure::Utilisation => "utilisation",
-            Figure::Rtt => "rtt_ms",
-            Figure::Queue => "queue_packets",
-            Figure::Loss => "loss_rate",
-            Figure::Retransmits => "retransmits",
+            Compared::Utilisation => "utilisation",
+            Compared::Rtt => "rtt_ms",
+            Compared::Queue => "queue_packets",
+            Compared::Loss => "loss_rate",
+            Compared::Retransmits => "retransmits",
         }
     }
 
@@ -90,11 +91,11 @@ impl Figure {
         let summary = &result.summary;
         let hop = summary.hops.first().ok_or_else(|| Failure::other("a run without a hop"))?;
         Ok(match self {
-            Figure::Utilisation => hop.utilisation,
-            Figure::Rtt => mean_srtt(result, |_| true)?,
-            Figure::Queue => queue_packets(hop)?,
-            Figure::Loss => hop.loss_rate,
-            Figure::Retransmits => summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64,
+            Compared::Utilisation => hop.utilisation,
+            Compared::Rtt => mean_srtt(result, |_| true)?,
+            Compared::Queue => queue_packets(hop)?,
+            Compared::Loss => hop.loss_rate,
+            Compared::Retransmits => summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>() as f64,
         })
     }
 }
@@ -102,7 +103,7 @@ impl Figure {
 /// One figure of a cell.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Comparison {
-    figure: Figure,
+    figure: Compared,
     aim: Option<Aim>,
     /// Mean over the runs, and half the distance between their extremes.
     sim: (f64, f64),
@@ -143,7 +144,7 @@ impl Outcome {
 
 /// The figures of a run.
 struct Run {
-    figures: [f64; Figure::ALL.len()],
+    figures: [f64; Compared::ALL.len()],
     timing: Option<Timing>,
 }
 
@@ -229,8 +230,8 @@ fn run_cells(
     // The simulated runs are too short for lines about progress.
     let quiet = args.json || threads.is_none();
     grid::run(&jobs, Options { threads, quiet, ..Options::of(world) }, |index, run| {
-        let mut figures = [0.0; Figure::ALL.len()];
-        for (value, figure) in figures.iter_mut().zip(Figure::ALL) {
+        let mut figures = [0.0; Compared::ALL.len()];
+        for (value, figure) in figures.iter_mut().zip(Compared::ALL) {
             *value = figure.of(&run.result)?;
         }
         if let Some(output) = output {
@@ -260,7 +261,7 @@ fn scenario(cell: &Cell, duration: Span, seed: u64) -> Scenario {
 }
 
 fn outcome(cell: Cell, sim: &[Run], live: &[Run], aims: &[(String, Aim)]) -> Outcome {
-    let compare = |(n, figure): (usize, Figure)| Comparison {
+    let compare = |(n, figure): (usize, Compared)| Comparison {
         figure,
         aim: aims.iter().find(|(name, _)| name == figure.name()).map(|&(_, aim)| aim),
         sim: mean_and_spread(sim.iter().map(|run| run.figures[n])),
@@ -269,7 +270,7 @@ fn outcome(cell: Cell, sim: &[Run], live: &[Run], aims: &[(String, Aim)]) -> Out
     let timings = || live.iter().filter_map(|run| run.timing.as_ref());
     Outcome {
         cell,
-        figures: Figure::ALL.into_iter().enumerate().map(compare).collect(),
+        figures: Compared::ALL.into_iter().enumerate().map(compare).collect(),
         late_ms: timings().map(|timing| timing.late_ms.p99).fold(0.0, f64::max),
         late_share: timings().map(|timing| timing.late_share.max(timing.stamped_late_share)).fold(0.0, f64::max),
     }
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_outside_its_aim_is_found() {
-        let compare = |aim, sim, live| Comparison { figure: Figure::Rtt, aim, sim: (sim, 0.0), live: (live, 0.0) };
+        let compare = |aim, sim, live| Comparison { figure: Compared::Rtt, aim, sim: (sim, 0.0), live: (live, 0.0) };
         assert!(compare(Some(Aim::Points(2.0)), 0.98, 0.9999).is_within());
         assert!(!compare(Some(Aim::Points(2.0)), 0.98, 0.9599).is_within());
         assert!(compare(Some(Aim::Percent(5.0)), 41.9, 40.0).is_within());

@@ -380,8 +380,7 @@ fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Panel> {
     }
     let panel = |(metric, hop, flow): (&str, bool, bool)| {
         let quantity = Quantity::of(metric);
-        let rank = quantity.rank();
-        let Quantity { metric, title, unit, about } = quantity;
+        let Quantity { metric, title, unit, about, rank } = quantity;
         (rank, Panel { metric, title, unit, about, first: rank < FIRST, hop, flow })
     };
     let mut panels: Vec<(usize, Panel)> = found.into_iter().map(panel).collect();

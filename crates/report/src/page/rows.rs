@@ -41,8 +41,8 @@ pub(super) struct HtmlCell {
 impl HtmlTable {
     pub(super) fn new(table: &Table) -> HtmlTable {
         let head = |column: &Column| {
-            let figure = column.figure;
-            Head { of: figure.of, which: figure.which, unit: figure.unit }
+            let (of, which) = column.statistic.lines();
+            Head { of, which, unit: column.statistic.figure.unit() }
         };
         let alone = table.rows.len() < 2;
         let mut last = None;

@@ -1,13 +1,13 @@
 //! Tidy tables: the same cells in every form.
-use narrows_results::Figure;
+use narrows_results::Datum;
 use narrows_results::rows::{Column, Format, Rows};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 fn table() -> Rows {
     let column = |name: &str, whole| Column { name: name.to_owned(), whole };
-    let number = |n: f64| Some(Figure::Number(n));
-    let text = |t: &str| Some(Figure::Text(t.to_owned()));
+    let number = |n: f64| Some(Datum::Number(n));
+    let text = |t: &str| Some(Datum::Text(t.to_owned()));
     Rows {
         columns: vec![
             column("run", true),

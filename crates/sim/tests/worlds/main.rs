@@ -11,6 +11,7 @@ mod delay_steps;
 mod detection;
 mod dual_queue;
 mod exact;
+mod figures;
 mod harness;
 mod jitter;
 mod large;

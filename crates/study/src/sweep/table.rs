@@ -5,7 +5,7 @@
 use super::{RunFigures, Sweep};
 use crate::cells::Cell;
 use crate::model::Axis;
-use narrows_results::figures::{Figure, Part, order};
+use narrows_results::figures::{Datum, Part, order};
 use narrows_results::rows::{Column, Rows};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -47,7 +47,7 @@ struct Layout {
 }
 
 /// The part's figures, or its conditions.
-type Values = fn(&Part) -> &BTreeMap<String, Figure>;
+type Values = fn(&Part) -> &BTreeMap<String, Datum>;
 
 impl Layout {
     fn of(sweep: &Sweep, kept: &[Vec<&RunFigures>]) -> Layout {
@@ -115,13 +115,13 @@ impl Layout {
         flow: usize,
         cell: &Cell,
         amounts: &[Option<f64>],
-    ) -> Vec<Option<Figure>> {
-        let count = |count: u64| Some(Figure::Number(count as f64));
-        let text = |text: &str| Some(Figure::Text(text.to_owned()));
+    ) -> Vec<Option<Datum>> {
+        let count = |count: u64| Some(Datum::Number(count as f64));
+        let text = |text: &str| Some(Datum::Text(text.to_owned()));
         let part = &run.figures.flows[flow];
         let mut row = vec![count(number), count(run.seed)];
-        row.extend(cell.labels.iter().zip(amounts).map(|(label, amount)| amount.map(Figure::Number).or(text(label))));
-        row.extend(run.values[..self.metrics].iter().map(|value| value.map(Figure::Number)));
+        row.extend(cell.labels.iter().zip(amounts).map(|(label, amount)| amount.map(Datum::Number).or(text(label))));
+        row.extend(run.values[..self.metrics].iter().map(|value| value.map(Datum::Number)));
         row.extend([text(&part.name), count(part.count as u64)]);
         row.extend(self.flow.iter().map(|key| part.figures.get(key).cloned()));
         row.extend(self.run.iter().map(|key| run.figures.run.get(key).cloned()));

@@ -14,11 +14,11 @@ pub(super) struct Judged<'a> {
 /// A cell with its figures.
 pub(super) struct Cell<'a> {
     drawn: &'a Drawn,
-    figures: Vec<Figure<'a>>,
+    figures: Vec<DrawnFigure<'a>>,
 }
 
 /// A figure in both worlds.
-struct Figure<'a> {
+struct DrawnFigure<'a> {
     metric: &'a Metric,
     linux: Spread,
     simulator: Spread,
@@ -42,7 +42,7 @@ impl<'a> Cell<'a> {
         let figure = |(metric, both): (&'a Metric, Option<(Spread, Spread)>)| {
             let (linux, simulator) = both?;
             let allowed = rule.tolerance(&metric.name, &metric.unit, linux.mean);
-            Some(Figure { metric, linux, simulator, allowed, nearness: rule.nearness(metric, linux, simulator) })
+            Some(DrawnFigure { metric, linux, simulator, allowed, nearness: rule.nearness(metric, linux, simulator) })
         };
         Cell { drawn, figures: drawn.study.metrics.iter().zip(runs).filter_map(figure).collect() }
     }
@@ -107,7 +107,7 @@ impl Judged<'_> {
     }
 
     /// The numbers of runs in a world: `3`, or `1 to 3`.
-    fn runs(&self, of: impl Fn(&Figure<'_>) -> usize) -> String {
+    fn runs(&self, of: impl Fn(&DrawnFigure<'_>) -> usize) -> String {
         let all = || self.cells.iter().flat_map(|cell| &cell.figures).map(&of);
         match (all().min().unwrap_or(0), all().max().unwrap_or(0)) {
             (least, most) if least == most => most.to_string(),
@@ -130,8 +130,8 @@ pub(super) fn sheets(judged: &Judged<'_>, rule: &Rule) -> [Sheet; 3] {
         rows: judged.counts().into_iter().map(|(name, count)| count.row(&name)).collect(),
         ..Sheet::default()
     };
-    let outside = |figure: &Figure<'_>| figure.nearness == Nearness::OutsideBoth;
-    let rows = |is_wanted: &dyn Fn(&Figure<'_>) -> bool| {
+    let outside = |figure: &DrawnFigure<'_>| figure.nearness == Nearness::OutsideBoth;
+    let rows = |is_wanted: &dyn Fn(&DrawnFigure<'_>) -> bool| {
         judged.cells.iter().flat_map(|cell| cell.rows(is_wanted)).collect::<Vec<_>>()
     };
     // A terminal has no room for what the cells are.
@@ -163,8 +163,8 @@ fn heads(names: &[&str]) -> Vec<Head> {
 }
 
 impl Cell<'_> {
-    fn rows(&self, is_wanted: &dyn Fn(&Figure<'_>) -> bool) -> Vec<Vec<String>> {
-        let row = |(n, figure): (usize, &Figure<'_>)| {
+    fn rows(&self, is_wanted: &dyn Fn(&DrawnFigure<'_>) -> bool) -> Vec<Vec<String>> {
+        let row = |(n, figure): (usize, &DrawnFigure<'_>)| {
             let first = |text: &str| if n == 0 { text.to_owned() } else { String::new() };
             let d = figure.metric.decimals;
             vec![
@@ -187,7 +187,7 @@ impl Cell<'_> {
 
 /// Everything as data.
 pub(super) fn json(judged: &Judged<'_>) -> Value {
-    let figure = |figure: &Figure<'_>| {
+    let figure = |figure: &DrawnFigure<'_>| {
         json!({
             "metric": figure.metric.name, "unit": figure.metric.unit, "linux": figure.linux,
             "simulator": figure.simulator, "allowed": figure.allowed, "nearness": figure.nearness,

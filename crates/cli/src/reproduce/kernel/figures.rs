@@ -5,9 +5,10 @@
 use super::rule;
 use crate::failure::Failure;
 use crate::reproduce::measured::mean_srtt;
+use narrows_results::figure::{Of, Statistic};
 use narrows_results::{RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, Traffic, Transport};
-use narrows_study::{Quantity, Row, Study};
+use narrows_study::{Row, Study};
 use serde::{Deserialize, Serialize};
 
 /// The figures of a run.
@@ -21,7 +22,7 @@ pub(super) struct Measured {
 
 /// One figure of a cell.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Figure {
+pub(super) struct CellFigure {
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) decimals: usize,
@@ -32,7 +33,7 @@ pub(super) struct Figure {
     pub(super) tolerance: Option<f64>,
 }
 
-impl Figure {
+impl CellFigure {
     /// Whether it is within the rule, if the rule judges it.
     pub(super) fn holds(&self) -> Option<bool> {
         let (simulator, tolerance) = self.simulator.zip(self.tolerance)?;
@@ -40,12 +41,12 @@ impl Figure {
     }
 }
 
-/// The rule's quantities, with name, unit and factor; they are shown where a study has no metric of the quantity.
-const BASIC: [(Quantity, &str, &str, f64); 4] = [
-    (Quantity::Utilisation, "link used", "%", 100.0),
-    (Quantity::Queue, "queue", "packets", 1.0),
-    (Quantity::Loss, "dropped", "%", 100.0),
-    (Quantity::Rtt, "RTT", "ms", 1.0),
+/// The figures that the rule judges, with their names; they are shown where a study has no metric of the figure.
+const BASIC: [(Of, &str, &str); 4] = [
+    (Of::Hop, "utilisation", "link used"),
+    (Of::Hop, "queue_packets.mean", "queue"),
+    (Of::Hop, "loss_rate", "dropped"),
+    (Of::Flow, "rtt_ms.mean", "RTT"),
 ];
 
 /// Measures a run.
@@ -58,13 +59,8 @@ pub(super) fn measure(study: &Study, scenario: &Scenario, result: &RunResult) ->
     };
     let has_bulk = result.summary.flows.iter().any(|flow| is_bulk(&flow.name));
     let rtt = has_bulk.then(|| mean_srtt(result, is_bulk)).transpose()?;
-    let basic = BASIC.map(|(quantity, ..)| match quantity {
-        Quantity::Utilisation => Some(hop.utilisation),
-        Quantity::Queue => hop.queue_packets.map(|queue| queue.mean),
-        Quantity::Loss => Some(hop.loss_rate),
-        Quantity::Rtt => rtt,
-        Quantity::Throughput | Quantity::Other => None,
-    });
+    let of_hop = |key: &str| Statistic::find(Of::Hop, key).and_then(|of| of.figure.of_hop(hop, of.which));
+    let basic = BASIC.map(|(of, key, _)| if of == Of::Hop { of_hop(key) } else { rtt });
     Ok(Measured { metrics: study.measure(&smoothed(result)?), basic })
 }
 
@@ -110,7 +106,7 @@ pub(super) fn figures(
     scenario: &Scenario,
     [kernel, simulator]: [&Row; 2],
     [in_kernel, in_simulator]: [&[Measured]; 2],
-) -> (Vec<Figure>, Vec<String>) {
+) -> (Vec<CellFigure>, Vec<String>) {
     let (mut figures, mut unseen) = (Vec::new(), Vec::new());
     let link = lowest_mbit(scenario);
     for (metric, (here, there)) in study.metrics.iter().zip(kernel.entries.iter().zip(&simulator.entries)) {
@@ -120,43 +116,46 @@ pub(super) fn figures(
             }
             continue;
         };
-        let (quantity, factor) = (metric.quantity(), metric.factor());
-        figures.push(Figure {
+        let (key, factor) = (metric.statistic().map(|statistic| statistic.key()).unwrap_or_default(), metric.factor());
+        figures.push(CellFigure {
             name: metric.name.clone(),
             unit: metric.unit.clone(),
-            decimals: metric.decimals.max(decimals(quantity)),
+            decimals: metric.decimals.max(decimals(&key)),
             published: here.published.clone(),
             kernel: measured,
             simulator: there.measured,
-            tolerance: rule::tolerance(quantity, measured / factor, link).map(|tolerance| factor * tolerance),
+            tolerance: rule::tolerance(&key, measured / factor, link).map(|tolerance| factor * tolerance),
         });
     }
-    let known: Vec<Quantity> = study.metrics.iter().map(narrows_study::Metric::quantity).collect();
+    let known: Vec<String> = study.metrics.iter().filter_map(|metric| Some(metric.statistic()?.key())).collect();
+    let has = |key: &str| known.iter().any(|known| known == key);
     // What a single flow gets is what is used of its link.
     let is_alone = scenario.flows.iter().map(|flow| flow.count).sum::<u32>() == 1;
-    for (n, (quantity, name, unit, factor)) in BASIC.into_iter().enumerate() {
-        let has_other = quantity == Quantity::Utilisation && is_alone && known.contains(&Quantity::Throughput);
-        let Some(measured) = mean(in_kernel, n).filter(|_| !known.contains(&quantity) && !has_other) else { continue };
-        figures.push(Figure {
+    for (n, (of, key, name)) in BASIC.into_iter().enumerate() {
+        let Some(figure) = Statistic::find(of, key).map(|statistic| statistic.figure) else { continue };
+        let (unit, factor) = (figure.unit(), figure.factor());
+        let has_other = key == "utilisation" && is_alone && has("throughput_mbit");
+        let Some(measured) = mean(in_kernel, n).filter(|_| !has(key) && !has_other) else { continue };
+        figures.push(CellFigure {
             name: name.to_owned(),
             unit: unit.to_owned(),
-            decimals: decimals(quantity),
+            decimals: decimals(key),
             published: None,
             kernel: factor * measured,
             simulator: mean(in_simulator, n).map(|measured| factor * measured),
-            tolerance: rule::tolerance(quantity, measured, link).map(|tolerance| factor * tolerance),
+            tolerance: rule::tolerance(key, measured, link).map(|tolerance| factor * tolerance),
         });
     }
     (figures, unseen)
 }
 
 /// Digits that show a difference of the rule's size.
-const fn decimals(quantity: Quantity) -> usize {
-    match quantity {
-        Quantity::Utilisation | Quantity::Throughput => 2,
-        Quantity::Loss => 3,
-        Quantity::Queue | Quantity::Rtt => 1,
-        Quantity::Other => 0,
+fn decimals(key: &str) -> usize {
+    match key {
+        "utilisation" | "throughput_mbit" => 2,
+        "loss_rate" => 3,
+        "queue_packets.mean" | "rtt_ms.mean" => 1,
+        _ => 0,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The figures as sheets, as CSV and as JSON.
-use super::figures::Figure;
+use super::figures::CellFigure;
 use super::rule::{self, Score};
 use super::{Outcome, Reproduced};
 use narrows_core::registry::Registered;
@@ -65,7 +65,7 @@ fn sheet(figure: &Reproduced, release: &str) -> Sheet {
 }
 
 /// Name, published, kernel, simulator, the allowed difference, the verdict.
-fn cells(figure: &Figure) -> [String; 6] {
+fn cells(figure: &CellFigure) -> [String; 6] {
     let d = figure.decimals;
     let number = |value: f64| format!("{value:.d$}");
     let unit = if figure.unit.is_empty() { String::new() } else { format!(", {}", figure.unit) };
@@ -87,7 +87,7 @@ fn cells(figure: &Figure) -> [String; 6] {
 pub(super) fn scores(reproduced: &[Reproduced]) -> [Score; 2] {
     [true, false].map(|ours| {
         let outcomes = reproduced.iter().flat_map(|figure| &figure.outcomes).filter(|outcome| outcome.is_ours == ours);
-        Score::of(outcomes.flat_map(|outcome| outcome.figures.iter().filter_map(Figure::holds)))
+        Score::of(outcomes.flat_map(|outcome| outcome.figures.iter().filter_map(CellFigure::holds)))
     })
 }
 
@@ -118,7 +118,7 @@ pub(super) fn verdict(reproduced: &[Reproduced]) -> (String, bool) {
     (out, ours.is_met())
 }
 
-fn off_words(figure: &Reproduced, outcome: &Outcome, off: &Figure) -> String {
+fn off_words(figure: &Reproduced, outcome: &Outcome, off: &CellFigure) -> String {
     let [name, _, kernel, simulator, allowed, _] = cells(off);
     let whose = if outcome.is_ours { "" } else { " (Linux's own)" };
     let place = [&[figure.paper.to_owned(), figure.study.figure.clone()][..], &outcome.labels].concat().join(", ");
@@ -177,7 +177,7 @@ pub(super) fn csv(reproduced: &[Reproduced]) -> String {
 
 /// Everything as JSON.
 pub(super) fn json(reproduced: &[Reproduced], release: &str) -> Value {
-    let figure = |figure: &Figure| {
+    let figure = |figure: &CellFigure| {
         json!({
             "metric": figure.name, "unit": figure.unit, "published": figure.published,
             "kernel": figure.kernel, "simulator": figure.simulator,
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_row_says_what_holds() {
-        let figure = |simulator, tolerance| Figure {
+        let figure = |simulator, tolerance| CellFigure {
             name: "RTT".into(),
             unit: "ms".into(),
             decimals: 1,

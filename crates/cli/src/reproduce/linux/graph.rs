@@ -1,15 +1,15 @@
 //! A graph of predicted against measured values, one dot per figure.
 use super::subject::Subject;
-use super::{Comparison, Figure, Outcome};
+use super::{Aimed, Comparison, Outcome};
 use narrows_report::scatter::{Dot, Panel, Scatter};
 
 /// The quantities: title, the figures that belong to it, their factor, and whether the axes are logarithmic.
-const PANELS: [(&str, &[Figure], f64, bool); 5] = [
-    ("utilisation, %", &[Figure::Utilisation], 100.0, false),
-    ("mean queue, packets", &[Figure::Queue], 1.0, true),
-    ("loss rate, %", &[Figure::Loss], 100.0, true),
-    ("mean RTT, ms", &[Figure::Rtt], 1.0, true),
-    ("delay of thin streams, ms", &[Figure::ThinTcp, Figure::ThinUdp], 1.0, true),
+const PANELS: [(&str, &[Aimed], f64, bool); 5] = [
+    ("utilisation, %", &[Aimed::Utilisation], 100.0, false),
+    ("mean queue, packets", &[Aimed::Queue], 1.0, true),
+    ("loss rate, %", &[Aimed::Loss], 100.0, true),
+    ("mean RTT, ms", &[Aimed::Rtt], 1.0, true),
+    ("delay of thin streams, ms", &[Aimed::ThinTcp, Aimed::ThinUdp], 1.0, true),
 ];
 
 /// All figures of all cells as SVG.
@@ -22,7 +22,7 @@ pub(super) fn svg(outcomes: &[Outcome], subject: &Subject) -> String {
         Subject::Simulator => ["measured on Linux", "predicted by Narrows"],
         Subject::Lab { .. } => ["recorded", "measured in the lab"],
     };
-    let panel = |&(title, figures, scale, log): &(&str, &[Figure], f64, bool)| {
+    let panel = |&(title, figures, scale, log): &(&str, &[Aimed], f64, bool)| {
         let of_cell = |outcome: &Outcome| {
             let wanted = outcome.figures.iter().filter(|comparison| figures.contains(&comparison.figure));
             wanted.map(|comparison| dot(outcome, comparison, scale)).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 use super::subject::Subject;
 use super::trace::Pair;
 use super::truth::Beside;
-use super::{Comparison, Figure, Outcome};
+use super::{Aimed, Comparison, Outcome};
 use crate::reproduce::measured::{self, signed};
 use crate::term::Paint;
 use serde_json::{Value, json};
@@ -83,9 +83,9 @@ pub(super) fn counts(outcomes: &[&Outcome]) -> String {
 
 /// A head of two lines: the figures that these cells have, and their units.
 fn head(outcomes: &[&Outcome], paint: Paint) -> String {
-    let has = |figure: &Figure| outcomes.iter().flat_map(|outcome| &outcome.figures).any(|one| one.figure == *figure);
-    let shown: Vec<Figure> = Figure::ALL.into_iter().filter(has).collect();
-    let line = |part: fn(Figure) -> &'static str| {
+    let has = |figure: &Aimed| outcomes.iter().flat_map(|outcome| &outcome.figures).any(|one| one.figure == *figure);
+    let shown: Vec<Aimed> = Aimed::ALL.into_iter().filter(has).collect();
+    let line = |part: fn(Aimed) -> &'static str| {
         let parts = shown.iter().map(|&figure| format!("{:>width$}", part(figure), width = width(figure)));
         format!("{:LABEL$}{}", "", parts.collect::<String>())
     };
@@ -135,8 +135,8 @@ fn wide_row(outcome: &Outcome, paint: Paint) -> String {
     let mut line = format!("{:LABEL$}", label(outcome));
     for comparison in &outcome.figures {
         let cells = match comparison.figure {
-            Figure::ThinTcp => format!("thin TCP, ms {}", cells(comparison).trim_start()),
-            Figure::ThinUdp => format!("UDP, ms {}", cells(comparison).trim_start()),
+            Aimed::ThinTcp => format!("thin TCP, ms {}", cells(comparison).trim_start()),
+            Aimed::ThinUdp => format!("UDP, ms {}", cells(comparison).trim_start()),
             _ => cells(comparison),
         };
         line.push_str("  ");
@@ -153,10 +153,10 @@ fn cells(comparison: &Comparison) -> String {
     };
     let (scale, digits) = shown(comparison);
     let difference = match comparison.figure {
-        Figure::Utilisation => signed(100.0 * comparison.difference(), 2),
-        Figure::Loss => format!("{}%", signed(relative, 0)),
-        Figure::Rtt => format!("{}%", signed(relative, 1)),
-        Figure::Queue | Figure::ThinTcp | Figure::ThinUdp => signed(comparison.difference(), 1),
+        Aimed::Utilisation => signed(100.0 * comparison.difference(), 2),
+        Aimed::Loss => format!("{}%", signed(relative, 0)),
+        Aimed::Rtt => format!("{}%", signed(relative, 1)),
+        Aimed::Queue | Aimed::ThinTcp | Aimed::ThinUdp => signed(comparison.difference(), 1),
     };
     let (linux, ours) = (scale * comparison.linux, scale * comparison.ours);
     let ours = format!("{ours:.digits$} ±{:.digits$}", scale * comparison.ours_spread);
@@ -166,39 +166,39 @@ fn cells(comparison: &Comparison) -> String {
 /// The factor to a figure's unit, and its decimals.
 fn shown(comparison: &Comparison) -> (f64, usize) {
     match comparison.figure {
-        Figure::Utilisation => (100.0, 2),
-        Figure::Loss if comparison.linux < 0.01 => (100.0, 4),
-        Figure::Loss => (100.0, 2),
-        Figure::Queue | Figure::Rtt | Figure::ThinTcp | Figure::ThinUdp => (1.0, 1),
+        Aimed::Utilisation => (100.0, 2),
+        Aimed::Loss if comparison.linux < 0.01 => (100.0, 4),
+        Aimed::Loss => (100.0, 2),
+        Aimed::Queue | Aimed::Rtt | Aimed::ThinTcp | Aimed::ThinUdp => (1.0, 1),
     }
 }
 
 /// Columns of a figure in the narrow table.
-const fn width(figure: Figure) -> usize {
+const fn width(figure: Aimed) -> usize {
     match figure {
-        Figure::Utilisation => 12,
-        Figure::Queue | Figure::Loss => 8,
-        Figure::Rtt | Figure::ThinUdp => 7,
-        Figure::ThinTcp => 10,
+        Aimed::Utilisation => 12,
+        Aimed::Queue | Aimed::Loss => 8,
+        Aimed::Rtt | Aimed::ThinUdp => 7,
+        Aimed::ThinTcp => 10,
     }
 }
 
-const fn unit(figure: Figure) -> &'static str {
+const fn unit(figure: Aimed) -> &'static str {
     match figure {
-        Figure::Utilisation | Figure::Loss => "%",
-        Figure::Queue => "packets",
-        Figure::Rtt | Figure::ThinTcp | Figure::ThinUdp => "ms",
+        Aimed::Utilisation | Aimed::Loss => "%",
+        Aimed::Queue => "packets",
+        Aimed::Rtt | Aimed::ThinTcp | Aimed::ThinUdp => "ms",
     }
 }
 
-const fn short(figure: Figure) -> &'static str {
+const fn short(figure: Aimed) -> &'static str {
     match figure {
-        Figure::Utilisation => "utilisation",
-        Figure::Queue => "queue",
-        Figure::Loss => "loss",
-        Figure::Rtt => "RTT",
-        Figure::ThinTcp => "thin TCP",
-        Figure::ThinUdp => "UDP",
+        Aimed::Utilisation => "utilisation",
+        Aimed::Queue => "queue",
+        Aimed::Loss => "loss",
+        Aimed::Rtt => "RTT",
+        Aimed::ThinTcp => "thin TCP",
+        Aimed::ThinUdp => "UDP",
     }
 }
 

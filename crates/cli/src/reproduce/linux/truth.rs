@@ -85,7 +85,7 @@ pub(super) enum Beside {
 
 /// The figures of a run that have an aim.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Figures {
+pub(super) struct CellRun {
     /// Utilisation of the link.
     pub(super) utilisation: f64,
     /// Mean number of waiting packets.
@@ -106,7 +106,7 @@ pub(super) struct Cell {
     /// The setting.
     pub(super) setting: Setting,
     /// The kernel's figures.
-    pub(super) linux: Vec<Figures>,
+    pub(super) linux: Vec<CellRun>,
     /// Was the model developed on it?
     pub(super) fitted: bool,
 }
@@ -148,7 +148,7 @@ pub(super) fn cells() -> Result<Vec<Cell>, Failure> {
                 Beside::ThinStreams => (delay(&thin, &row, "tcp", "p50_ms")?, delay(&thin, &row, "udp", "mean_ms")?),
                 Beside::Datagrams(_) => (None, delay(&datagrams, &row, "", "mean_ms")?),
             };
-            let figures = Figures {
+            let figures = CellRun {
                 utilisation: row.number("utilisation")?,
                 queue_packets: row.number("mean_queue_packets")?,
                 loss_rate: row.number("loss_rate")?,
@@ -245,7 +245,7 @@ mod tests {
                 Beside::ThinStreams => (true, true),
                 Beside::Datagrams(count) => (false, (5..=45).contains(&count)),
             };
-            let has = |run: &Figures| (run.thin_tcp_ms.is_some(), run.thin_udp_ms.is_some());
+            let has = |run: &CellRun| (run.thin_tcp_ms.is_some(), run.thin_udp_ms.is_some());
             assert!(cell.linux.iter().all(|run| has(run) == expected), "{:?}", cell.setting);
         }
     }

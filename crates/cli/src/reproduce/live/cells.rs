@@ -89,7 +89,7 @@ pub(super) fn aims() -> Result<Vec<(String, Aim)>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::live::Figure;
+    use crate::reproduce::live::Compared;
 
     #[test]
     fn every_controller_meets_every_queue_on_both_links() {
@@ -113,7 +113,7 @@ mod tests {
     fn aims_are_of_figures_that_there_are() {
         let aims = aims().expect("the embedded file");
         let names: Vec<&str> = aims.iter().map(|(name, _)| name.as_str()).collect();
-        assert!(names.iter().all(|name| Figure::ALL.iter().any(|figure| figure.name() == *name)), "{names:?}");
+        assert!(names.iter().all(|name| Compared::ALL.iter().any(|figure| figure.name() == *name)), "{names:?}");
         assert_eq!(aims.len(), 2);
         assert!((Aim::Points(2.0).tolerance(0.9) - 0.02).abs() < 1e-12);
         assert!((Aim::Percent(5.0).tolerance(40.0) - 2.0).abs() < 1e-12);

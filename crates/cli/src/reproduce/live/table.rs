@@ -1,6 +1,6 @@
 //! The comparison as a table and as JSON.
 use super::cells::Aim;
-use super::{Comparison, DISTURBED, Figure, Outcome};
+use super::{Compared, Comparison, DISTURBED, Outcome};
 use crate::reproduce::measured::{self, signed};
 use crate::term::Paint;
 use narrows_core::Span;
@@ -50,8 +50,8 @@ pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint
 
 /// A head of two lines: figures and their units.
 fn narrow_head(paint: Paint) -> String {
-    let line = |part: fn(Figure) -> &'static str| {
-        let parts = Figure::ALL.iter().map(|&figure| format!("{:>width$}", part(figure), width = width(figure)));
+    let line = |part: fn(Compared) -> &'static str| {
+        let parts = Compared::ALL.iter().map(|&figure| format!("{:>width$}", part(figure), width = width(figure)));
         format!("{:NARROW_LABEL$}{}", "", parts.collect::<String>())
     };
     format!("{}\n{}\n", paint.bold(&line(short)), paint.dim(&line(unit)))
@@ -72,8 +72,8 @@ fn rows(outcome: &Outcome, paint: Paint) -> String {
 
 /// A head with the difference of each figure.
 fn wide_head(paint: Paint) -> String {
-    let heads = Figure::ALL.map(|figure| format!("  {:>23}", head(figure))).concat();
-    let columns = format!("  {:>8} {:>7} {:>6}", "sim", "live", "Δ").repeat(Figure::ALL.len());
+    let heads = Compared::ALL.map(|figure| format!("  {:>23}", head(figure))).concat();
+    let columns = format!("  {:>8} {:>7} {:>6}", "sim", "live", "Δ").repeat(Compared::ALL.len());
     let columns = format!("{:LABEL$}{columns}  {:>14}", "", "late");
     format!("{}\n{}\n", paint.bold(&format!("{:LABEL$}{heads}", "")), paint.dim(&columns))
 }
@@ -103,57 +103,57 @@ fn cells(comparison: &Comparison) -> String {
     let relative = if live == 0.0 { 0.0 } else { 100.0 * comparison.difference() / live };
     let (scale, digits) = shown(comparison.figure);
     let difference = match comparison.figure {
-        Figure::Rtt => format!("{}%", signed(relative, 1)),
+        Compared::Rtt => format!("{}%", signed(relative, 1)),
         _ => signed(scale * comparison.difference(), digits),
     };
     format!("  {:>8.digits$} {:>7.digits$} {difference:>6}", scale * sim, scale * live)
 }
 
 /// The factor to a figure's unit, and its decimals.
-const fn shown(figure: Figure) -> (f64, usize) {
+const fn shown(figure: Compared) -> (f64, usize) {
     match figure {
-        Figure::Utilisation => (100.0, 2),
-        Figure::Rtt => (1.0, 2),
-        Figure::Queue => (1.0, 1),
-        Figure::Loss => (100.0, 3),
-        Figure::Retransmits => (1.0, 0),
+        Compared::Utilisation => (100.0, 2),
+        Compared::Rtt => (1.0, 2),
+        Compared::Queue => (1.0, 1),
+        Compared::Loss => (100.0, 3),
+        Compared::Retransmits => (1.0, 0),
     }
 }
 
 /// Columns of a figure in the narrow table.
-const fn width(figure: Figure) -> usize {
+const fn width(figure: Compared) -> usize {
     match figure {
-        Figure::Utilisation | Figure::Retransmits => 13,
-        Figure::Rtt | Figure::Queue | Figure::Loss => 10,
+        Compared::Utilisation | Compared::Retransmits => 13,
+        Compared::Rtt | Compared::Queue | Compared::Loss => 10,
     }
 }
 
-const fn unit(figure: Figure) -> &'static str {
+const fn unit(figure: Compared) -> &'static str {
     match figure {
-        Figure::Utilisation | Figure::Loss => "%",
-        Figure::Rtt => "ms",
-        Figure::Queue => "packets",
-        Figure::Retransmits => "",
+        Compared::Utilisation | Compared::Loss => "%",
+        Compared::Rtt => "ms",
+        Compared::Queue => "packets",
+        Compared::Retransmits => "",
     }
 }
 
-const fn head(figure: Figure) -> &'static str {
+const fn head(figure: Compared) -> &'static str {
     match figure {
-        Figure::Utilisation => "utilisation %",
-        Figure::Rtt => "mean RTT, ms",
-        Figure::Queue => "queue, packets",
-        Figure::Loss => "loss rate %",
-        Figure::Retransmits => "retransmits",
+        Compared::Utilisation => "utilisation %",
+        Compared::Rtt => "mean RTT, ms",
+        Compared::Queue => "queue, packets",
+        Compared::Loss => "loss rate %",
+        Compared::Retransmits => "retransmits",
     }
 }
 
-const fn short(figure: Figure) -> &'static str {
+const fn short(figure: Compared) -> &'static str {
     match figure {
-        Figure::Utilisation => "utilisation",
-        Figure::Rtt => "mean RTT",
-        Figure::Queue => "queue",
-        Figure::Loss => "loss",
-        Figure::Retransmits => "retransmits",
+        Compared::Utilisation => "utilisation",
+        Compared::Rtt => "mean RTT",
+        Compared::Queue => "queue",
+        Compared::Loss => "loss",
+        Compared::Retransmits => "retransmits",
     }
 }
 

@@ -4,9 +4,10 @@
 //! begins at the top (`fairness.jain`). The rates and counts of a group are its flows' [sums](figures::SUMS), and `bulk.goodput_per_flow`
 //! is the mean; other figures of a group are those of its flows. A key may leave out its unit: `rtt.p99` for `rtt_ms.p99`. `application.` may be left out, too:
 //! `call.voice.mos`; and `delay` is the application's, of datagrams or messages: `call.delay.p99`. A new key of the summary is found
-//! without a change here.
+//! without a change here; [`crate::figure`] says what each is.
 use crate::figures::flow_group;
 use crate::{Summary, figures};
+use narrows_scenario::expect::UNITS;
 use narrows_scenario::hint;
 use serde_json::Value;
 
@@ -191,7 +192,8 @@ fn figure<'a>(item: &'a Value, path: &str) -> Option<(String, &'a Value)> {
         Some((format!("application.{key}"), value))
     };
     let delay = || {
-        let rest = path.strip_prefix("delay").filter(|rest| rest.is_empty() || rest.starts_with('.'))?;
+        let rest = path.strip_prefix("delay_ms").or(path.strip_prefix("delay"))?;
+        let rest = Some(rest).filter(|rest| rest.is_empty() || rest.starts_with('.'))?;
         let mut kinds = DELAYS.iter().filter_map(|kind| of_application(&format!("{kind}{rest}"))).peekable();
         let first = kinds.peek().cloned();
         kinds.find(|(_, value)| !value.is_null()).or(first)
@@ -220,11 +222,8 @@ fn at<'a>(value: &'a Value, path: &str) -> Option<(String, &'a Value)> {
 
 /// A key without its unit: `goodput` for `goodput_mbit`.
 pub fn without_unit(key: &str) -> &str {
-    UNITS.iter().find_map(|unit| key.strip_suffix(unit)).unwrap_or(key)
+    UNITS.iter().find_map(|(unit, _)| key.strip_suffix(unit)).unwrap_or(key)
 }
-
-/// What a key may end with.
-const UNITS: [&str; 5] = ["_mbit", "_ms", "_s", "_bytes", "_packets"];
 
 /// The figures within an object.
 fn within(value: &Value, key: &str) -> String {
@@ -246,66 +245,6 @@ fn first(names: &[String]) -> String {
 
 /// Most names that a message lists.
 const LISTED: usize = 20;
-
-/// Figures of a summary with their meanings, for lists; `hop.NAME.` or `flow.NAME.` is left out of the names. Figures that are not
-/// here are found as well.
-pub const KNOWN: &[(&str, &str)] = &[
-    ("hop.utilisation", "bits sent ÷ bits that the link could have carried, 0 to 1"),
-    ("hop.packets", "packets sent"),
-    ("hop.queue_packets.mean", "packets waiting, weighted by time; also p50, p95, p99, max"),
-    ("hop.sojourn_ms.mean", "time from enqueue to dequeue; also p50, p95, p99, max"),
-    ("hop.offered_packets", "packets that arrived"),
-    ("hop.drops.total", "packets dropped; drops.by_reason.REASON of one reason"),
-    ("hop.loss_rate", "drops ÷ packets that left the queue, sent or dropped, 0 to 1"),
-    ("hop.marks", "packets that the queue marked CE"),
-    ("hop.rate_mbit", "the link's rate at the start, or a trace's mean"),
-    (
-        "flow.goodput_mbit",
-        "payload that arrived for the first time; of a group its flows' sum, as the other rates and counts",
-    ),
-    ("flow.goodput_per_flow_mbit", "its mean over the flows of a group; min(NAME.goodput) is the least"),
-    ("flow.throughput_mbit", "the same with headers and duplicates; also throughput_per_flow_mbit"),
-    ("flow.rtt_ms.mean", "round-trip times at the sender; also min, p50, p95, p99; not of UDP"),
-    ("flow.sojourn_ms.mean", "time that data packets spent in queues; also p50, p95, p99, max"),
-    ("flow.retransmits", "segments sent again"),
-    ("flow.timeouts", "expiries of the retransmission timer"),
-    ("flow.lost_packets", "packets lost on the way"),
-    (
-        "flow.completion_s.mean",
-        "completion times of transfers; also count, p50, p95, p99, max; only of flows with an end",
-    ),
-    (
-        "flow.verdicts.right",
-        "share of time in which a detector is right; also wrong, undecided, accuracy, found_s and others",
-    ),
-    (
-        "flow.delay.p99",
-        "one-way delay of datagrams, or delay of messages; also mean, p50, p95, max; `application` in summary.json",
-    ),
-    ("flow.jitter", "interarrival jitter of datagrams (RFC 3550), ms"),
-    ("flow.loss", "datagrams lost, 0 to 1"),
-    ("flow.voice.mos", "score of a voice call (ITU-T G.107, G.711), 1 to 4.5; also r, playout_ms, loss"),
-    ("flow.video.frame_delay_ms.p95", "from a frame's capture until it can be shown; also mean, p50, p99, max"),
-    ("flow.video.freezes", "freezes of the picture; also frozen_s, and frozen, their share of the time"),
-    (
-        "flow.video.mos",
-        "score of a video call as a conversation, 1 to 5: that of the picture, less the impairment by its delay",
-    ),
-    (
-        "flow.video.picture_mos",
-        "score of its picture alone (ITU-T P.1203.1), 1 to 5; also frames, skipped, shown, rate_mbit, resent_packets",
-    ),
-    (
-        "flow.qoo",
-        "quality of outcome, 100 to 0: 99 % of packets within 100 to 200 ms, 99.9 % within 200 to 300 ms, 0.1 to 2 % lost",
-    ),
-    ("flow.rpm", "round trips per minute on a loaded connection"),
-    ("flow.active", "share of time in which payload arrived; only of programs' flows"),
-    ("flow.base_rtt_ms", "the round-trip time without queues, as the scenario gives it"),
-    ("fairness.jain", "Jain's index of the goodputs of bulk flows that share a hop"),
-    ("timing.late_ms.mean", "how late packets were handed on; also p50, p95, p99, max; only in real time"),
-    ("timing.late_share", "share of packets more than 1 ms late; only in real time"),
-];
 
 #[cfg(test)]
 mod tests {
