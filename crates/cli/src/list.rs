@@ -1,4 +1,5 @@
-//! `narrows list`: every queue, controller, detector, kind of traffic and transport, with every parameter; and figures of runs.
+//! `narrows list`: every queue, controller, detector, kind of traffic and transport, with every parameter; keys of scenario files; and
+//! figures of runs.
 use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
@@ -8,7 +9,8 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::{Registered, elsewhere, spelled};
 use narrows_report::quantity::Quantity;
-use narrows_results::{Figure, figure};
+use narrows_results::figure;
+use narrows_scenario::keys::{self, KeySpec, TableSpec};
 use narrows_scenario::preset::{self, Preset};
 use narrows_scenario::trace::Model;
 use narrows_scenario::{Traffic, Transport, hint};
@@ -18,10 +20,11 @@ use std::fmt::Write;
 /// List queues, controllers, traffic, traces and figures
 #[derive(clap::Args)]
 #[command(after_help = "  narrows list queues         # each with its parameters, units, defaults and ranges
+  narrows list keys           # the keys of scenario files, which --set takes
   narrows list metrics        # the figures that `check` and `sweep` take")]
 pub(crate) struct List {
-    /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, metrics, quantities), or the entry of this
-    /// name (cubic)
+    /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, keys, metrics, quantities), or the
+    /// entry of this name (cubic)
     what: Option<String>,
     /// Print JSON on stdout and nothing else
     #[arg(short = 'J', long)]
@@ -45,6 +48,8 @@ enum Kind {
     Transports,
     /// Built-in traces of links
     Traces,
+    /// Keys of scenario files
+    Keys,
     /// Figures of a run, for --expect and --metric
     Metrics,
     /// Quantities of series and distributions, for `narrows plot`
@@ -52,7 +57,7 @@ enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::Queues,
         Kind::Controllers,
         Kind::Detectors,
@@ -60,6 +65,7 @@ impl Kind {
         Kind::Presets,
         Kind::Transports,
         Kind::Traces,
+        Kind::Keys,
         Kind::Metrics,
         Kind::Quantities,
     ];
@@ -73,6 +79,7 @@ impl Kind {
             Kind::Presets => "presets",
             Kind::Transports => "transports",
             Kind::Traces => "traces",
+            Kind::Keys => "keys",
             Kind::Metrics => "metrics",
             Kind::Quantities => "quantities",
         }
@@ -96,6 +103,7 @@ impl Kind {
             Kind::Traces => {
                 "built-in traces of links (`rate = \"trace:lte\"` of a hop; --rate trace:lte): models, not measurements"
             }
+            Kind::Keys => "keys of scenario files, by table (--set hop.rate=20mbit, bulk.rtt=40ms, duration=30s)",
             Kind::Metrics => {
                 "figures of a run (--expect 'NAME.goodput >= 90mbit'); hop. and flow. stand for the name of a hop or flow, and the unit \
                  may be left out: NAME.rtt.p99"
@@ -106,28 +114,26 @@ impl Kind {
         }
     }
 
-    fn entries(self) -> Vec<Entry> {
+    fn entries(self) -> Vec<Listed> {
+        let registered = |entries: Vec<Entry>| entries.into_iter().map(Listed::from).collect();
         match self {
-            Kind::Queues => QueueConfig::entries(),
-            Kind::Controllers => ControllerConfig::entries(),
-            Kind::Detectors => DetectorConfig::entries(),
-            Kind::Traffic => Traffic::entries(),
+            Kind::Queues => registered(QueueConfig::entries()),
+            Kind::Controllers => registered(ControllerConfig::entries()),
+            Kind::Detectors => registered(DetectorConfig::entries()),
+            Kind::Traffic => registered(Traffic::entries()),
             Kind::Presets => {
-                let entry = |preset: &Preset| Entry { name: preset.name, summary: preset.summary, params: Vec::new() };
+                let entry = |preset: &Preset| Listed::plain(preset.name, preset.summary);
                 preset::ALL.iter().map(entry).collect()
             }
-            Kind::Transports => Transport::entries(),
+            Kind::Transports => registered(Transport::entries()),
             Kind::Traces => {
-                let entry = |model: Model| Entry { name: model.name(), summary: model.summary(), params: Vec::new() };
+                let entry = |model: Model| Listed::plain(model.name(), model.summary());
                 Model::ALL.map(entry).into()
             }
-            Kind::Metrics => {
-                let entry = |(name, summary): &'static (String, String)| Entry { name, summary, params: Vec::new() };
-                figure::listed().iter().map(entry).collect()
-            }
+            Kind::Keys => keys::tables().into_iter().map(Listed::from).collect(),
+            Kind::Metrics => figure::listed().iter().map(|(name, summary)| Listed::plain(name, summary)).collect(),
             Kind::Quantities => {
-                let entry = |figure: &Figure| Entry { name: figure.path, summary: figure.sentence, params: Vec::new() };
-                Quantity::known().map(|(.., figure)| entry(figure)).collect()
+                Quantity::known().map(|(.., figure)| Listed::plain(figure.path, figure.sentence)).collect()
             }
         }
     }
@@ -137,8 +143,7 @@ impl Kind {
 pub(crate) fn main(args: &List) -> Result<(), Failure> {
     let lists = lists(args.what.as_deref())?;
     if args.json {
-        let lists =
-            lists.into_iter().map(|(kind, entries)| (kind.name(), entries.into_iter().map(json).collect::<Vec<_>>()));
+        let lists = lists.into_iter().map(|(kind, entries)| (kind.name(), entries));
         return term::print_json(&lists.collect::<BTreeMap<_, _>>());
     }
     let paint = Paint::stdout();
@@ -148,18 +153,18 @@ pub(crate) fn main(args: &List) -> Result<(), Failure> {
 }
 
 /// The entries of every kind, of one kind, or the entry of one name.
-fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Entry>)>, Failure> {
+fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Listed>)>, Failure> {
     let all = || Kind::ALL.into_iter().map(|kind| (kind, kind.entries()));
     let Some(what) = what else { return Ok(all().collect()) };
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(what)) {
         return Ok(vec![(kind, kind.entries())]);
     }
     let name = spelled(what);
-    let is_it = |entry: &Entry| {
+    let is_it = |entry: &Listed| {
         let alias = Preset::named(what).is_some_and(|preset| preset.name == entry.name);
         alias || spelled(entry.name) == name || entry.name == what
     };
-    let found: Vec<(Kind, Vec<Entry>)> = all()
+    let found: Vec<(Kind, Vec<Listed>)> = all()
         .map(|(kind, entries)| (kind, entries.into_iter().filter(is_it).collect::<Vec<_>>()))
         .filter(|(_, entries)| !entries.is_empty())
         .collect();
@@ -179,20 +184,20 @@ fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Entry>)>, Failure> {
     )))
 }
 
-/// An entry as JSON.
+/// An entry of a list: something that is registered, or a table of scenario files.
 #[derive(serde::Serialize)]
-struct EntryJson {
+struct Listed {
     name: &'static str,
     /// Other names that are accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<&'static str>,
     summary: &'static str,
-    params: Vec<ParamJson>,
+    params: Vec<Param>,
 }
 
-/// A parameter as JSON.
+/// A parameter of an entry, or a key of a table.
 #[derive(serde::Serialize)]
-struct ParamJson {
+struct Param {
     name: &'static str,
     unit: &'static str,
     default: String,
@@ -202,74 +207,70 @@ struct ParamJson {
     doc: String,
 }
 
-fn json(entry: Entry) -> EntryJson {
-    let param = |spec: ParamSpec| ParamJson {
-        name: spec.name,
-        unit: match spec.unit {
-            Unit::Switch => "switch",
-            Unit::Choice(_) => "choice",
-            Unit::Kind(_) => "kind",
-            other => unit(other),
-        },
-        default: spec.default,
-        allowed: spec.allowed,
-        choices: match spec.unit {
-            Unit::Choice(words) | Unit::Kind(words) => Some(words),
-            _ => None,
-        },
-        doc: one_line(spec.doc),
-    };
-    let aliases = entry.aliases().collect();
-    EntryJson {
-        name: entry.name,
-        aliases,
-        summary: entry.summary,
-        params: entry.params.into_iter().map(param).collect(),
+impl Listed {
+    fn plain(name: &'static str, summary: &'static str) -> Listed {
+        Listed { name, aliases: Vec::new(), summary, params: Vec::new() }
     }
 }
 
-fn text(kind: Kind, entries: Vec<Entry>, paint: Paint, width: usize) -> String {
+impl From<Entry> for Listed {
+    fn from(entry: Entry) -> Listed {
+        let param = |spec: ParamSpec| Param {
+            name: spec.name,
+            unit: spec.unit.word(),
+            default: spec.default,
+            allowed: spec.allowed,
+            choices: match spec.unit {
+                Unit::Choice(words) | Unit::Kind(words) => Some(words),
+                _ => None,
+            },
+            doc: one_line(spec.doc),
+        };
+        let aliases = entry.aliases().collect();
+        let params = entry.params.into_iter().map(param).collect();
+        Listed { name: entry.name, aliases, summary: entry.summary, params }
+    }
+}
+
+impl From<TableSpec> for Listed {
+    fn from(table: TableSpec) -> Listed {
+        let key = |spec: KeySpec| Param {
+            name: spec.name,
+            unit: spec.unit,
+            default: spec.when_absent().to_owned(),
+            doc: spec.sentence(),
+            allowed: spec.allowed,
+            choices: spec.choices,
+        };
+        let params = table.keys.into_iter().map(key).collect();
+        Listed { name: table.name, aliases: Vec::new(), summary: table.doc, params }
+    }
+}
+
+fn text(kind: Kind, entries: Vec<Listed>, paint: Paint, width: usize) -> String {
     let name = kind.name().to_uppercase();
     let about = indented(&format!("{name} — {}", kind.about()), 0, width);
     let mut out = about.replacen(&name, &paint.bold(&name), 1);
-    for entry in entries {
-        let aliases: Vec<&str> = entry.aliases().collect();
+    for Listed { name, aliases, summary, params } in entries {
         let also = if aliases.is_empty() { String::new() } else { format!(" Also: {}.", aliases.join(", ")) };
-        let about = indented(&format!("  {}  {}{also}", entry.name, entry.summary), 4, width);
-        let _ = write!(out, "\n{}", about.replacen(entry.name, &paint.bold(entry.name), 1));
-        let longest = |column: fn(&ParamSpec) -> usize| entry.params.iter().map(column).max().unwrap_or(0);
-        let (names, defaults) = (longest(|spec| spec.name.len()), longest(|spec| spec.default.len()));
-        for spec in &entry.params {
-            let left = format!("{:names$} = {:defaults$}", spec.name, spec.default);
-            out += &indented(&format!("    {left}  {}{}", unit(spec.unit), bracket(spec)), 8, width);
-            for line in indented(&format!("        {}", one_line(spec.doc)), 8, width).lines() {
+        let about = indented(&format!("  {name}  {summary}{also}"), 4, width);
+        let _ = write!(out, "\n{}", about.replacen(name, &paint.bold(name), 1));
+        let longest = |column: fn(&Param) -> usize| params.iter().map(column).max().unwrap_or(0);
+        let (names, defaults) = (longest(|param| param.name.len()), longest(|param| param.default.len()));
+        for param in &params {
+            let left = format!("{:names$} = {:defaults$}", param.name, param.default);
+            let values = match param.unit {
+                "switch" => "true | false".to_owned(),
+                "choice" | "kind" => format!("one of ({})", param.allowed),
+                unit => format!("{unit} ({})", param.allowed),
+            };
+            out += &indented(&format!("    {left}  {values}"), 8, width);
+            for line in indented(&format!("        {}", param.doc), 8, width).lines() {
                 let _ = writeln!(out, "{}", paint.dim(line));
             }
         }
     }
     out
-}
-
-/// The allowed values, unless the unit implies them.
-fn bracket(spec: &ParamSpec) -> String {
-    match spec.unit {
-        Unit::Switch => String::new(),
-        _ => format!(" ({})", spec.allowed),
-    }
-}
-
-const fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Span => "time",
-        Unit::Rate => "rate",
-        Unit::Bytes => "size",
-        Unit::Packets => "packets",
-        Unit::Limit => "limit",
-        Unit::Count => "count",
-        Unit::Number => "number",
-        Unit::Switch => "true | false",
-        Unit::Choice(_) | Unit::Kind(_) => "one of",
-    }
 }
 
 /// Joins a doc comment's lines.

@@ -80,8 +80,9 @@ impl Unit {
             Unit::Limit => "limit",
             Unit::Count => "count",
             Unit::Number => "number",
-            Unit::Switch => "true | false",
-            Unit::Choice(_) | Unit::Kind(_) => "one of",
+            Unit::Switch => "switch",
+            Unit::Choice(_) => "choice",
+            Unit::Kind(_) => "kind",
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) use text::{Name, Program, Text, That};
 /// A form of values of the type `V`.
 pub(crate) trait Form<V> {
     /// The kind of value in a word: `time`.
-    fn unit(&self) -> String;
+    fn unit(&self) -> &'static str;
 
     /// What is allowed, for messages.
     fn allowed(&self) -> String;
@@ -37,8 +37,8 @@ pub(crate) trait Form<V> {
         None
     }
 
-    /// The names of a registry that it chooses from.
-    fn kinds(&self) -> Option<&'static [&'static str]> {
+    /// The words or the names of a registry that it chooses from.
+    fn choices(&self) -> Option<&'static [&'static str]> {
         None
     }
 
@@ -85,7 +85,7 @@ pub(crate) trait Form<V> {
 pub(crate) struct Maybe<F>(pub(crate) F);
 
 impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
-    fn unit(&self) -> String {
+    fn unit(&self) -> &'static str {
         self.0.unit()
     }
 
@@ -97,8 +97,8 @@ impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
         self.0.range()
     }
 
-    fn kinds(&self) -> Option<&'static [&'static str]> {
-        self.0.kinds()
+    fn choices(&self) -> Option<&'static [&'static str]> {
+        self.0.choices()
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Option<V>, ScenarioError> {

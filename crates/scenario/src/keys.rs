@@ -44,15 +44,15 @@ pub struct KeySpec {
     /// What it means, in Markdown, with links to pages of the book.
     pub doc: &'static str,
     /// The kind of its value in a word: `time`.
-    pub unit: String,
+    pub unit: &'static str,
     /// What holds without it.
     pub absent: Absent,
     /// Its default in TOML; empty if it has none.
     pub default: String,
     /// What is allowed.
     pub allowed: String,
-    /// The names that it chooses from, for a kind with parameters.
-    pub kinds: Option<&'static [&'static str]>,
+    /// The words that it chooses from, or the names of kinds with parameters.
+    pub choices: Option<&'static [&'static str]>,
     /// Is it a table, or an array of tables?
     pub is_table: bool,
     /// What it means for a comparison.
@@ -60,18 +60,19 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// What it means, in one line without markup.
+    /// What it means, in one line without markup, and its default if that depends on other keys.
     pub fn sentence(&self) -> String {
-        schema::plain_text(self.doc)
+        let doc = schema::plain_text(self.doc);
+        if let Absent::Words(words) = self.absent { format!("{doc} Default: {words}.") } else { doc }
     }
 
-    /// What holds without it, in words.
+    /// Its default in a few words.
     pub fn when_absent(&self) -> &str {
         match self.absent {
             Absent::Default if self.default.is_empty() => "none",
             Absent::Default => &self.default,
             Absent::Needed => "needed",
-            Absent::Words(words) => words,
+            Absent::Words(_) => "depends",
         }
     }
 }
@@ -204,7 +205,7 @@ impl<T: Table, V, F: Form<V>> Key<T> for Field<T, V, F> {
                 Absent::Needed | Absent::Words(_) => String::new(),
             },
             allowed: self.form.range().unwrap_or_else(|| self.form.allowed()),
-            kinds: self.form.kinds(),
+            choices: self.form.choices(),
             is_table: self.form.is_table(),
             role,
         }
@@ -240,13 +241,8 @@ impl<T: Table, V, F: Form<V>> Key<T> for Field<T, V, F> {
 
     fn schema(&self) -> Value {
         let spec = self.spec();
-        let mut doc = spec.sentence();
-        if let Some(range) = self.form.range() {
-            doc = format!("{doc} Allowed: {range}.");
-        }
-        if let Absent::Words(words) = spec.absent {
-            doc = format!("{doc} Default: {words}.");
-        }
+        let range = self.form.range().map_or_else(String::new, |range| format!(" Allowed: {range}."));
+        let doc = spec.sentence() + &range;
         let mut schema = schema::described(&doc, self.form.schema());
         if !spec.default.is_empty() {
             // Texts, numbers and empty lists are the same in TOML and JSON.

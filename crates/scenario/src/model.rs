@@ -187,7 +187,8 @@ keys! {
         pub server: Option<CommandLine> = None, Condition, Maybe(Program);
         /// How it is carried: over [TCP](tcp.md), [QUIC](quic.md) or UDP.
         pub transport: Transport ["what the traffic needs, tcp first"] = Transport::Tcp(Default::default()), Algorithm, Kind;
-        /// Base round-trip time, the delays of all hops on the way included; the same for all flows, or drawn for each.
+        /// Base round-trip time, the delays of all hops on the way included; the same for all flows, or drawn for each:
+        /// `{ uniform = ["10ms", "100ms"] }`.
         pub rtt: Rtt [needed] = Rtt::Fixed(Span::ZERO), Condition, RTT;
         /// Hops from sender to receiver, each at most once.
         pub route: Vec<usize> ["the hop, if there is one only"] = Vec::new(), Condition, Hops(1);
@@ -195,7 +196,7 @@ keys! {
         pub back: Vec<usize> = Vec::new(), Condition, Hops(0);
         /// Hops of a connection's second subflow, if it goes another way than the first; for `tonopah` and `startup`.
         pub subflow_route: Vec<usize> ["that of the first subflow"] = Vec::new(), Condition, Hops(0);
-        /// When it starts, before the end of the run; the same for all flows, or drawn for each.
+        /// When it starts, before the end of the run; the same for all flows, or drawn for each: `{ uniform = ["0s", "5s"] }`.
         pub start: Start = Start::At(Time::ZERO), Condition, START;
         /// When it stops. What was not sent by then never is; what is in flight still arrives.
         pub stop: Time ["the duration"] = Time::ZERO, Length, Moment;

@@ -10,6 +10,7 @@ use crate::keys;
 use crate::model::{Flow, Hop, Record, Scenario};
 use crate::shorthand;
 use crate::suggest::hint;
+use narrows_core::params::Unit;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use std::borrow::Cow;
@@ -103,7 +104,8 @@ fn in_toml(place: &str, path: &str, text: &str) -> Result<String, ScenarioError>
 
 /// The names that a key of hops or flows chooses from, if its values are kinds with parameters.
 fn kinds(key: &str) -> Option<&'static [&'static str]> {
-    keys::tables().into_iter().flat_map(|table| table.keys).find(|spec| spec.name == key)?.kinds
+    let spec = keys::tables().into_iter().flat_map(|table| table.keys).find(|spec| spec.name == key)?;
+    spec.choices.filter(|_| spec.unit == Unit::Kind(&[]).word())
 }
 
 /// A number or a truth value, which TOML writes without quotes.

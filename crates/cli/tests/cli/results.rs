@@ -41,6 +41,14 @@ fn list_shows_every_entry_with_every_parameter() {
             }
         }
     }
+    let keys = words(place.ok(&["list", "keys"]));
+    for (n, table) in narrows_scenario::keys::tables().iter().enumerate() {
+        assert_eq!(parsed["keys"][n]["name"], table.name);
+        for (m, spec) in table.keys.iter().enumerate() {
+            assert!(keys.contains(&words(spec.sentence())), "{}.{}", table.name, spec.name);
+            assert_eq!(parsed["keys"][n]["params"][m]["name"], spec.name);
+        }
+    }
     assert!(!shown.contains('\u{1b}'), "no colour without a terminal");
     // An entry by its name, in any spelling; a preset by its other name.
     let cubic = place.ok(&["list", "cubic"]);

@@ -37,8 +37,8 @@ impl HopNames {
 }
 
 impl Form<Vec<usize>> for Hops {
-    fn unit(&self) -> String {
-        "hops".to_owned()
+    fn unit(&self) -> &'static str {
+        "hops"
     }
 
     fn allowed(&self) -> String {

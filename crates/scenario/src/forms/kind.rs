@@ -5,6 +5,7 @@ use crate::model::Scenario;
 use crate::parse::{Context, Item};
 use crate::schema;
 use crate::write::{quoted, value};
+use narrows_core::params::Unit;
 use narrows_core::registry::Registered;
 use serde_json::Value;
 
@@ -12,15 +13,15 @@ use serde_json::Value;
 pub(crate) struct Kind;
 
 impl<K: Registered> Form<K> for Kind {
-    fn unit(&self) -> String {
-        K::WHAT.to_owned()
+    fn unit(&self) -> &'static str {
+        Unit::Kind(K::NAMES).word()
     }
 
     fn allowed(&self) -> String {
         K::names().join(", ")
     }
 
-    fn kinds(&self) -> Option<&'static [&'static str]> {
+    fn choices(&self) -> Option<&'static [&'static str]> {
         Some(K::names())
     }
 

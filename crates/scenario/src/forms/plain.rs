@@ -58,8 +58,8 @@ impl<T: ParamValue + PartialOrd> Limits<T> for (T, T) {
 }
 
 impl<T: ParamValue, R: Limits<T>> Form<T> for Plain<R> {
-    fn unit(&self) -> String {
-        T::unit().word().to_owned()
+    fn unit(&self) -> &'static str {
+        T::unit().word()
     }
 
     fn allowed(&self) -> String {
@@ -69,6 +69,13 @@ impl<T: ParamValue, R: Limits<T>> Form<T> for Plain<R> {
     fn range(&self) -> Option<String> {
         // The type in the schema has the words.
         (!matches!(T::unit(), Unit::Switch | Unit::Choice(_))).then(|| self.0.allowed())
+    }
+
+    fn choices(&self) -> Option<&'static [&'static str]> {
+        match T::unit() {
+            Unit::Choice(words) | Unit::Kind(words) => Some(words),
+            _ => None,
+        }
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<T, ScenarioError> {
@@ -126,8 +133,8 @@ impl ParamValue for SharePart {
 }
 
 impl Form<f64> for Share {
-    fn unit(&self) -> String {
-        "share".to_owned()
+    fn unit(&self) -> &'static str {
+        "share"
     }
 
     fn allowed(&self) -> String {
@@ -167,8 +174,8 @@ impl Form<f64> for Share {
 pub(crate) struct Moment;
 
 impl Form<Time> for Moment {
-    fn unit(&self) -> String {
-        Unit::Span.word().to_owned()
+    fn unit(&self) -> &'static str {
+        Unit::Span.word()
     }
 
     fn allowed(&self) -> String {
@@ -198,8 +205,8 @@ impl Form<Time> for Moment {
 pub(crate) struct CodePoint;
 
 impl Form<Dscp> for CodePoint {
-    fn unit(&self) -> String {
-        "code point".to_owned()
+    fn unit(&self) -> &'static str {
+        "code point"
     }
 
     fn allowed(&self) -> String {

@@ -22,8 +22,8 @@ const STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
 const TRACE: &str = "the name of a file or of a built-in trace";
 
 impl Form<RateSpec> for LinkRate {
-    fn unit(&self) -> String {
-        Unit::Rate.word().to_owned()
+    fn unit(&self) -> &'static str {
+        Unit::Rate.word()
     }
 
     fn allowed(&self) -> String {

@@ -61,8 +61,8 @@ impl Drawn for Start {
 }
 
 impl<V: Drawn> Form<V> for Spread {
-    fn unit(&self) -> String {
-        Unit::Span.word().to_owned()
+    fn unit(&self) -> &'static str {
+        Unit::Span.word()
     }
 
     fn allowed(&self) -> String {

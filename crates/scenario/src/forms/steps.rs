@@ -105,8 +105,8 @@ fn legal(key: &str, delay: &DelaySpec) -> Result<(), WrongStep> {
 }
 
 impl Form<DelaySpec> for Delay {
-    fn unit(&self) -> String {
-        Unit::Span.word().to_owned()
+    fn unit(&self) -> &'static str {
+        Unit::Span.word()
     }
 
     fn allowed(&self) -> String {

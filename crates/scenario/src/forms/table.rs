@@ -14,8 +14,8 @@ pub(crate) struct One;
 pub(crate) struct Many(pub(crate) usize);
 
 impl<T: Table> Form<T> for One {
-    fn unit(&self) -> String {
-        "table".to_owned()
+    fn unit(&self) -> &'static str {
+        "table"
     }
 
     fn allowed(&self) -> String {
@@ -49,8 +49,8 @@ impl<T: Table> Form<T> for One {
 }
 
 impl<T: Table> Form<Vec<T>> for Many {
-    fn unit(&self) -> String {
-        "tables".to_owned()
+    fn unit(&self) -> &'static str {
+        "tables"
     }
 
     fn allowed(&self) -> String {

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 pub(crate) struct Text;
 
 impl Form<String> for Text {
-    fn unit(&self) -> String {
-        "text".to_owned()
+    fn unit(&self) -> &'static str {
+        "text"
     }
 
     fn allowed(&self) -> String {
@@ -44,8 +44,8 @@ pub(crate) struct Name;
 const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
 
 impl Form<String> for Name {
-    fn unit(&self) -> String {
-        "name".to_owned()
+    fn unit(&self) -> &'static str {
+        "name"
     }
 
     fn allowed(&self) -> String {
@@ -80,8 +80,8 @@ impl Form<String> for Name {
 pub(crate) struct Program;
 
 impl Form<CommandLine> for Program {
-    fn unit(&self) -> String {
-        "program".to_owned()
+    fn unit(&self) -> &'static str {
+        "program"
     }
 
     fn allowed(&self) -> String {
@@ -111,8 +111,8 @@ impl Form<CommandLine> for Program {
 pub(crate) struct That;
 
 impl Form<Expectation> for That {
-    fn unit(&self) -> String {
-        "expectation".to_owned()
+    fn unit(&self) -> &'static str {
+        "expectation"
     }
 
     fn allowed(&self) -> String {
