@@ -18,11 +18,13 @@ pub fn words(queue: &QueueConfig, link: &LinkHint) -> Result<Vec<String>, String
         return Err(format!("Linux has no queue \"{name}\"; allowed in the kernel's world: {}", known.join(", ")));
     };
     let resolved = if kind.resolve { queue.resolved(link) } else { queue.clone() };
+    // Our modules take every parameter by its own name.
+    let otherwise = if is_ours(queue) { Form::Same } else { Form::Default };
     let mut words = vec![kind.tc.to_owned()];
     for spec in queue.specs() {
         let value = resolved.get(spec.name).unwrap_or_default();
         let option = kind.options.iter().find(|option| option.0 == spec.name);
-        match option.map_or(Form::Default, |option| option.1) {
+        match option.map_or(otherwise, |option| option.1) {
             Form::Default if queue.get(spec.name).as_deref() == Some(spec.default.as_str()) => {}
             Form::Default => {
                 return Err(format!(
@@ -104,8 +106,8 @@ enum Form {
     LinksRate(&'static str),
     /// The first word if true, the second if false; an empty one is left out.
     Flag(&'static str, &'static str),
-    /// `word VALUE`, as the scenario writes it.
-    Same(&'static str),
+    /// `parameter VALUE`, as the scenario writes it.
+    Same,
     /// The value itself is the word.
     Bare,
     /// It says how the simulator imitates the kernel, which needs no telling.
@@ -291,72 +293,22 @@ const KINDS: &[Kind] = &[
         tc: "cocoa",
         module: Some("sch_narrows_cocoa"),
         resolve: true,
-        options: &[
-            ("multiplier", Same("multiplier")),
-            ("max_increase", Same("max_increase")),
-            ("growth", Same("growth")),
-            ("max_guard", Same("max_guard")),
-            ("initial_limit", Same("initial_limit")),
-            ("learn", Same("learn")),
-            ("min_limit", Same("min_limit")),
-            ("limit", Same("limit")),
-            ("quantum", Same("quantum")),
-            ("initial_quantum", Same("initial_quantum")),
-            ("buckets", Same("buckets")),
-            ("orphan_mask", Same("orphan_mask")),
-            ("pacing", Same("pacing")),
-        ],
+        options: &[("guard_rtts", Form::Default)],
     },
     Kind {
         name: "cp",
         tc: "cp",
         module: Some("sch_narrows_cp"),
         resolve: true,
-        options: &[
-            ("limit", Same("limit")),
-            ("threshold", Same("threshold")),
-            ("max_congestion", Same("max_congestion")),
-            ("bucket", Same("bucket")),
-            ("rate", LinksRate("rate")),
-            ("follow_drain", Same("follow_drain")),
-            ("ecn", Same("ecn")),
-        ],
+        options: &[("rate", LinksRate("rate"))],
     },
-    Kind {
-        name: "fq_cp",
-        tc: "fq_cp",
-        module: Some("sch_narrows_fq_cp"),
-        resolve: true,
-        options: &[
-            ("flow_limit", Same("flow_limit")),
-            ("threshold", Same("threshold")),
-            ("max_congestion", Same("max_congestion")),
-            ("bucket", Same("bucket")),
-            ("ecn", Same("ecn")),
-            ("limit", Same("limit")),
-            ("quantum", Same("quantum")),
-            ("initial_quantum", Same("initial_quantum")),
-            ("buckets", Same("buckets")),
-            ("orphan_mask", Same("orphan_mask")),
-        ],
-    },
+    Kind { name: "fq_cp", tc: "fq_cp", module: Some("sch_narrows_fq_cp"), resolve: true, options: &[] },
     Kind {
         name: "fq_codel_fair",
         tc: "fq_codel_fair",
         module: Some("sch_narrows_fq_codel_fair"),
         resolve: true,
-        options: &[
-            ("limit", Same("limit")),
-            ("flows", Same("flows")),
-            ("quantum", Same("quantum")),
-            ("target", Same("target")),
-            ("interval", Same("interval")),
-            ("ecn", Same("ecn")),
-            ("newcomers", Same("newcomers")),
-            ("memory", Same("memory")),
-            ("probation", Same("probation")),
-            ("ahead", Same("ahead")),
-        ],
+        options: &[],
     },
 ];
 
@@ -366,7 +318,8 @@ impl Form {
         let bad = || format!("`{parameter} = {value}` has no form that Linux takes");
         Ok(match self {
             Form::Default | KernelsOwn | PacketsInstead(_) => Vec::new(),
-            Number(word) | Same(word) => two(word, value.to_owned()),
+            Number(word) => two(word, value.to_owned()),
+            Same => two(parameter, value.to_owned()),
             Packets(word) => two(word, value.strip_suffix('p').ok_or_else(bad)?.to_owned()),
             Bytes(_) if value == "auto" => Vec::new(),
             // A bare number is bytes everywhere in `tc`.

@@ -20,6 +20,7 @@ pub mod constants;
 mod error;
 pub mod layout;
 pub mod names;
+pub mod params;
 pub mod snapshot;
 pub mod watchdog;
 

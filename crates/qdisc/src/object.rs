@@ -164,7 +164,7 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
         } else if is_options {
             for (name, value) in &program.constants {
                 let value = value.bytes();
-                let place = options.get(*name).filter(|place| width(&place.1) as usize == value.len() * 8);
+                let place = options.get(name).filter(|place| width(&place.1) as usize == value.len() * 8);
                 let start = place.map(|place| place.0 as usize);
                 let place = start.and_then(|start| memory.get_mut(start..start + value.len()));
                 let missing = || broken(program, &format!("has no option {name} of this size"));
@@ -308,7 +308,7 @@ mod tests {
                 } else if map.name().as_encoded_bytes().ends_with(OPTIONS.as_bytes()) {
                     // Each option has its own place: together they are what was asked for.
                     for (option, value) in &program.constants {
-                        let (at, value) = (options[*option], value.bytes());
+                        let (at, value) = (options[option.as_str()], value.bytes());
                         assert_eq!(memory[at..at + value.len()], value, "{name}: {option}");
                     }
                 }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn an_option_that_the_object_lacks_is_an_error() {
         let mut program = program("cp");
-        program.constants.push(("opt_colour", crate::constants::Constant::Bool(true)));
+        program.constants.push(("opt_colour".to_owned(), crate::constants::Constant::U32(1)));
         let message = prepared(&program, "nw_x.7").expect_err("refused").to_string();
         assert!(message.contains("opt_colour"), "{message}");
         assert!(prepared(&self::program("cp"), "a_name_of_16_char").is_err());

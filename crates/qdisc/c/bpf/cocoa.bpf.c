@@ -19,17 +19,8 @@
 	static struct nw_delayed delayed[1];
 #include "narrows/cocoa.h"
 
-/* Options, as those of the module. */
-const volatile u32 opt_limit = 10000;
-const volatile u32 opt_quantum = 3028;
-const volatile u32 opt_initial_quantum = 3028;
-const volatile u32 opt_multiplier = 1280;
-const volatile u32 opt_max_increase = 2048;
-const volatile u64 opt_max_guard = 1000000000;
-const volatile u32 opt_initial_limit = 100;
-const volatile u32 opt_min_limit = 4;
-const volatile bool opt_whole = false;
-const volatile bool opt_learn = false;
+/* opt_multiplier and so on. */
+NW_COCOA_PARAMS(NW_CONSTANT)
 
 /* Remember the addresses of flows, to show them. */
 const volatile bool name_flows = true;
@@ -188,7 +179,7 @@ int BPF_PROG(cocoa_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_e
 	cocoa.law.max_increase = opt_max_increase;
 	cocoa.law.initial_limit = opt_initial_limit;
 	cocoa.law.min_limit = opt_min_limit;
-	cocoa.law.whole = opt_whole;
+	cocoa.law.whole = opt_growth;
 	cocoa.law.learn = opt_learn;
 	cocoa.sched.limit = opt_limit < NW_NODES ? opt_limit : NW_NODES;
 	cocoa.sched.quantum = opt_quantum ? opt_quantum : 1;

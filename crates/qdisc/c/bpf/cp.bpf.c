@@ -3,15 +3,11 @@
 #include "shell.bpf.h"
 #include "narrows/cp.h"
 
-/* Options, as those of the module. */
-const volatile u32 opt_limit = 100;
-const volatile u64 opt_limit_bytes = 0;
-const volatile u32 opt_threshold = 5;
-const volatile u64 opt_excess = 858993459;
-const volatile u64 opt_bucket = 0;
-const volatile u64 opt_rate = 0;
-const volatile bool opt_follow_drain = false;
-const volatile u32 opt_mtu = 1514;
+/* A full-sized packet of Ethernet, unless opt_mtu says another length. */
+#define MTU 1514u
+
+/* opt_limit and so on. */
+NW_CP_PARAMS(NW_CONSTANT)
 
 struct nw_cp cp;
 static struct pkt_chain queue;
@@ -75,7 +71,8 @@ struct sk_buff *BPF_PROG(cp_dequeue, struct Qdisc *sch)
 SEC("struct_ops/cp_init")
 int BPF_PROG(cp_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
 {
-	u64 threshold = (u64)opt_threshold * opt_mtu;
+	u32 mtu = opt_mtu ? opt_mtu : MTU;
+	u64 threshold = (u64)opt_threshold * mtu;
 	u64 most;
 
 	if (in_use)
@@ -85,10 +82,10 @@ int BPF_PROG(cp_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_
 	cp.limit = opt_limit_bytes ? opt_limit_bytes : opt_limit;
 	cp.rate = opt_rate;
 	cp.follow_drain = opt_follow_drain || !opt_rate;
-	most = nw_cp_most(cp.limit, cp.limit_is_bytes, opt_mtu);
-	nw_policer_law_init(&cp.law, threshold, most, opt_excess,
+	most = nw_cp_most(cp.limit, cp.limit_is_bytes, mtu);
+	nw_policer_law_init(&cp.law, threshold, most, opt_max_congestion,
 			    opt_bucket ? opt_bucket :
-				nw_policer_rule(threshold, most, opt_excess, opt_mtu));
+				nw_policer_rule(threshold, most, opt_max_congestion, mtu));
 	if (cp.follow_drain)
 		nw_policer_for_measured_rate(&cp.law);
 	nw_cp_reset(&cp, bpf_ktime_get_ns());

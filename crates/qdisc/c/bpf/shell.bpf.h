@@ -14,6 +14,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "narrows/params.h"
+
 /* An open-coded iterator bounds each loop; this many rounds are the most that the kernel grants it. */
 #define NW_BPF_LOOPS 0x7fffffu
 #define nw_for(i, n)                                                                                    \
@@ -33,6 +35,12 @@ const volatile u64 shape_rate = NW_SHAPE_RATE;
 const volatile s32 shape_overhead = 0;
 /* Packets longer than this are several that were joined (GSO, GRO), bytes with the link header; zero to count none. */
 const volatile u32 largest_packet = 0;
+
+/* A parameter of params.h as a constant, if the program has it: opt_limit and so on. */
+#define NW_CONSTANT(discipline, attribute, name, kind, bits, low, high, preset, once, automatic, bpf, text)	\
+	NW_CONSTANT_##bpf(u##bits, opt_##name, preset)
+#define NW_CONSTANT_1(type, name, preset) const volatile type name = preset;
+#define NW_CONSTANT_0(type, name, preset)
 
 /* A packet that waits. Links are numbers of nodes plus one, zero for none. */
 struct pkt_node {

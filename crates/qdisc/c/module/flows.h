@@ -23,18 +23,6 @@ static u64 nw_head_depart(struct nw_sched *s, u32 slot)
 static_assert(sizeof(struct nw_flow) <= 152);
 #endif
 
-/* Bounds of memory: flows that can be told apart, and lists of them. */
-#define NW_MAX_MASK 0xffffu
-#define NW_MAX_BUCKETS 65536u
-
-/* Options of the scheduler, for the tables. */
-#define NW_SCHED_OPTIONS(initial)									\
-	[NW_A_LIMIT] = { "limit: 1 to 10000000 packets", 1, 10000000, 10000 },				\
-	[NW_A_QUANTUM] = { "quantum: 256 to 1048576 bytes", 256, 1 << 20, 3028 },			\
-	[NW_A_INITIAL_QUANTUM] = { "initial_quantum: 0 to 1073741824 bytes", 0, 1 << 30, initial },	\
-	[NW_A_BUCKETS] = { "buckets: 1 to 65536", 1, NW_MAX_BUCKETS, 1024, .fixed = NW_FIXED("buckets") },	\
-	[NW_A_ORPHAN_MASK] = { "orphan_mask: 0 to 65535", 0, NW_MAX_MASK, 1023, .fixed = NW_FIXED("orphan_mask") }
-
 static inline void nw_sched_set(struct nw_sched *s, const u64 *options)
 {
 	s->limit = options[NW_A_LIMIT];

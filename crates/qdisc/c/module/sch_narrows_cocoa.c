@@ -17,17 +17,7 @@ struct cocoa_sched_data {
 	struct qdisc_watchdog watchdog;
 };
 
-static const struct nw_option cocoa_options[NW_COCOA_A_END] = {
-	NW_SCHED_OPTIONS(3028),
-	[NW_COCOA_A_MULTIPLIER] = { "multiplier: 0.01 to 100 (10 to 102400 in 1024ths)", 10, 102400, 1280 },
-	[NW_COCOA_A_MAX_INCREASE] = { "max_increase: 1 to 100 (1024 to 102400 in 1024ths)", 1024, 102400, 2048 },
-	[NW_COCOA_A_MAX_GUARD] = { "max_guard: 1us to 3600s", 1000, 3600 * NW_SEC, NW_SEC, .wide = true },
-	[NW_COCOA_A_INITIAL_LIMIT] = { "initial_limit: 1 to 10000000 packets", 1, 10000000, 100 },
-	[NW_COCOA_A_MIN_LIMIT] = { "min_limit: 1 to 10000000 packets", 1, 10000000, 4 },
-	[NW_COCOA_A_WHOLE] = { "growth: exact (0) or whole (1)", 0, 1, 0 },
-	[NW_COCOA_A_LEARN] = { "learn: 0 or 1", 0, 1, 0 },
-	[NW_COCOA_A_PACING] = { "pacing: 0 or 1", 0, 1, 0 },
-};
+static const struct nw_option cocoa_options[NW_COCOA_A_END] = { NW_COCOA_PARAMS(NW_OPTION) };
 static struct nla_policy cocoa_policy[NW_COCOA_A_END];
 
 /* A flow's limit has become lower than what waits of it. */
@@ -188,7 +178,7 @@ static int cocoa_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct 
 		.max_increase = values[NW_COCOA_A_MAX_INCREASE],
 		.initial_limit = values[NW_COCOA_A_INITIAL_LIMIT],
 		.min_limit = values[NW_COCOA_A_MIN_LIMIT],
-		.whole = values[NW_COCOA_A_WHOLE],
+		.whole = values[NW_COCOA_A_GROWTH],
 		.learn = values[NW_COCOA_A_LEARN],
 	};
 	sch->limit = p->q.sched.limit;

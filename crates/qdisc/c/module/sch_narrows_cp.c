@@ -16,18 +16,7 @@ struct cp_sched_data {
 	struct sk_buff_head queue;
 };
 
-static const struct nw_option cp_options[NW_CP_A_END] = {
-	[NW_A_LIMIT] = { "limit: 1 to 10000000 packets", 1, 10000000, 100 },
-	[NW_CP_A_LIMIT_BYTES] = { "limit: 1 to 1073741824 bytes, or 0 bytes to count packets", 0, 1 << 30, 0, .wide = true },
-	[NW_CP_A_THRESHOLD] = { "threshold: 0 to 10000000 packets", 0, 10000000, 5 },
-	/* 1.2 by default. */
-	[NW_CP_A_EXCESS] = { "max_congestion: 1 to 100 (cmax - 1 in 2^-32ths)", 0, 99ull << 32, 858993459, .wide = true },
-	[NW_CP_A_BUCKET] = { "bucket: 1 to 1073741824 bytes, or 0 for the rule's", 0, NW_MAX_BUCKET, 0, .wide = true },
-	[NW_CP_A_RATE] = { "rate: 1bit to 1000gbit, or 0 for the measured rate", 0, 1000000000000ull, 0, .wide = true },
-	[NW_CP_A_FOLLOW_DRAIN] = { "follow_drain: 0 or 1", 0, 1, 0 },
-	[NW_CP_A_ECN] = { "ecn: 0 or 1", 0, 1, 0 },
-	[NW_CP_A_MTU] = { "mtu: 1 to 65535 bytes, or 0 for the device's", 0, 65535, 0 },
-};
+static const struct nw_option cp_options[NW_CP_A_END] = { NW_CP_PARAMS(NW_OPTION) };
 static struct nla_policy cp_policy[NW_CP_A_END];
 
 static __always_inline int cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
@@ -106,9 +95,9 @@ static int cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct net
 	most = nw_cp_most(q->limit, q->limit_is_bytes, mtu);
 	bucket = values[NW_CP_A_BUCKET];
 	if (!bucket)
-		bucket = nw_policer_rule(threshold, most, values[NW_CP_A_EXCESS], mtu);
+		bucket = nw_policer_rule(threshold, most, values[NW_CP_A_MAX_CONGESTION], mtu);
 	depth = q->law.depth;
-	nw_policer_law_init(&q->law, threshold, most, values[NW_CP_A_EXCESS], bucket);
+	nw_policer_law_init(&q->law, threshold, most, values[NW_CP_A_MAX_CONGESTION], bucket);
 	if (q->follow_drain)
 		nw_policer_for_measured_rate(&q->law);
 	if (adding)

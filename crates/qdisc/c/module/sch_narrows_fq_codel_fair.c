@@ -102,20 +102,7 @@ static nw_pkt nw_pkt_pop(struct nw_fair *q, u32 slot)
 	return __skb_dequeue(&q->flows[slot].queue);
 }
 
-static const struct nw_option fair_options[NW_FAIR_A_END] = {
-	[NW_A_LIMIT] = { "limit: 1 to 10000000 packets", 1, 10000000, 10240 },
-	[NW_FAIR_A_FLOWS] = { "flows: 1 to 32768", 1, 32768, 1024, .fixed = NW_FIXED("flows") },
-	[NW_FAIR_A_QUANTUM] = { "quantum: 256 to 1048576 bytes", 256, 1 << 20, 1514 },
-	[NW_FAIR_A_TARGET] = { "target: 1us to 100s", 1000, 100 * NW_SEC, 5 * NW_MSEC, .wide = true },
-	[NW_FAIR_A_INTERVAL] = { "interval: 1us to 100s", 1000, 100 * NW_SEC, 100 * NW_MSEC, .wide = true },
-	[NW_FAIR_A_ECN] = { "ecn: 0 or 1", 0, 1, 1 },
-	[NW_FAIR_A_NEWCOMERS] = { "newcomers: 1 to 10000000 packets", 1, 10000000, 256 },
-	[NW_FAIR_A_MEMORY] = { "memory: 1ms to 3600s", NW_MSEC, 3600 * NW_SEC, NW_SEC, .wide = true },
-	[NW_FAIR_A_PROBATION] = { "probation: 0ms to 3600s", 0, 3600 * NW_SEC, 100 * NW_MSEC, .wide = true },
-	[NW_FAIR_A_AHEAD] = { "ahead: 0ms to 3600s", 0, 3600 * NW_SEC, 500 * NW_MSEC, .wide = true },
-	[NW_FAIR_A_RATE] = { "rate: 0 to 1000gbit", 0, 1000000000000ull, 0, .wide = true },
-	[NW_FAIR_A_MTU] = { "mtu: 1 to 65535 bytes, or 0 for the device's", 0, 65535, 0 },
-};
+static const struct nw_option fair_options[NW_FAIR_A_END] = { NW_FAIR_PARAMS(NW_OPTION) };
 static struct nla_policy fair_policy[NW_FAIR_A_END];
 
 static __always_inline int fair_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)

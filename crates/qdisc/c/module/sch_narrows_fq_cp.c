@@ -17,17 +17,7 @@ struct fq_cp_sched_data {
 	struct nw_fq_cp q;
 };
 
-static const struct nw_option fq_cp_options[NW_FQ_CP_A_END] = {
-	NW_SCHED_OPTIONS(15140),
-	[NW_FQ_CP_A_FLOW_LIMIT] = { "flow_limit: 1 to 10000000 packets", 1, 10000000, 100 },
-	[NW_FQ_CP_A_THRESHOLD] = { "threshold: 0 to 10000000 packets", 0, 10000000, 5 },
-	/* 1.2 by default. */
-	[NW_FQ_CP_A_EXCESS] = { "max_congestion: 1 to 100 (cmax - 1 in 2^-32ths)", 0, 99ull << 32, 858993459, .wide = true },
-	[NW_FQ_CP_A_BUCKET] = { "bucket: 1 to 1073741824 bytes, or 0 for the rule's", 0, NW_MAX_BUCKET, 0, .wide = true },
-	[NW_FQ_CP_A_RATE] = { "rate: 0 to 1000gbit", 0, 1000000000000ull, 0, .wide = true },
-	[NW_FQ_CP_A_ECN] = { "ecn: 0 or 1", 0, 1, 0 },
-	[NW_FQ_CP_A_MTU] = { "mtu: 1 to 65535 bytes, or 0 for the device's", 0, 65535, 0 },
-};
+static const struct nw_option fq_cp_options[NW_FQ_CP_A_END] = { NW_FQ_CP_PARAMS(NW_OPTION) };
 static struct nla_policy fq_cp_policy[NW_FQ_CP_A_END];
 
 static __always_inline int fq_cp_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
@@ -127,7 +117,7 @@ static int fq_cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct 
 	most = nw_mul_sat(values[NW_FQ_CP_A_FLOW_LIMIT], mtu);
 	bucket = values[NW_FQ_CP_A_BUCKET];
 	if (!bucket)
-		bucket = nw_policer_rule(threshold, most, values[NW_FQ_CP_A_EXCESS], mtu);
+		bucket = nw_policer_rule(threshold, most, values[NW_FQ_CP_A_MAX_CONGESTION], mtu);
 
 	sch_tree_lock(sch);
 	memcpy(p->shell.options, values, sizeof(values));
@@ -135,7 +125,7 @@ static int fq_cp_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct 
 	q->flow_limit = values[NW_FQ_CP_A_FLOW_LIMIT];
 	q->ecn = values[NW_FQ_CP_A_ECN];
 	q->link_rate = values[NW_FQ_CP_A_RATE];
-	nw_policer_law_init(&q->law, threshold, most, values[NW_FQ_CP_A_EXCESS], bucket);
+	nw_policer_law_init(&q->law, threshold, most, values[NW_FQ_CP_A_MAX_CONGESTION], bucket);
 	nw_policer_for_measured_rate(&q->law);
 	sch->limit = q->sched.limit;
 	fq_cp_keep_limit(sch);

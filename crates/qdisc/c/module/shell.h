@@ -48,8 +48,12 @@ struct nw_option {
 	const char *fixed;
 };
 
-/* What tells that an option is fixed. */
-#define NW_FIXED(name) name " can only be set when the qdisc is added: delete it first"
+/* A parameter of params.h as an option. */
+#define NW_OPTION(discipline, attribute, name, kind, bits, low, high, preset, once, automatic, bpf, text)	\
+	[NW_##discipline##_A_##attribute] = {								\
+		text, low, high, preset, (bits) == 64,							\
+		(once) ? #name " can only be set when the qdisc is added: delete it first" : NULL	\
+	},
 
 /* What every discipline's private data begin with. */
 struct nw_shell {

@@ -16,6 +16,8 @@ enum kind {
 	PACKETS,
 	/* A limit: 100p or 100, or 45KB; the latter goes to the attribute `other`, with 64 bits. */
 	LIMIT,
+	/* That attribute, which has no word of its own. */
+	LIMIT_BYTES,
 	/* 1500, 1500B, 64KB, 1MiB. 32 or 64 bits. */
 	BYTES,
 	BYTES64,
@@ -48,6 +50,7 @@ enum kind {
 };
 
 struct option {
+	/* NULL if it has no word of its own. */
 	const char *name;
 	enum kind kind;
 	int attribute;
@@ -81,28 +84,16 @@ struct statistic {
 	bool begins;
 };
 
-#define SCHEDULER												\
-	{ "limit", PACKETS, NW_A_LIMIT },									\
-	{ "quantum", BYTES, NW_A_QUANTUM },									\
-	{ "initial_quantum", BYTES, NW_A_INITIAL_QUANTUM },							\
-	{ "buckets", NUMBER, NW_A_BUCKETS },									\
-	{ "orphan_mask", NUMBER, NW_A_ORPHAN_MASK }
+/* A parameter of params.h as an option. A limit's bytes are the attribute that follows it. */
+#define OPTION(discipline, attribute, name, kind, bits, low, high, preset, once, automatic, ...)	\
+	{ kind == LIMIT_BYTES ? NULL : #name, kind, NW_##discipline##_A_##attribute,			\
+	  kind == LIMIT ? NW_##discipline##_A_##attribute + 1 : 0, automatic },
 
 #if defined(NW_PLUGIN_cocoa)
 #define NAME "cocoa"
 #define UTIL cocoa_qdisc_util
 #define END NW_COCOA_A_END
-static const struct option options[] = {
-	SCHEDULER,
-	{ "multiplier", FACTOR, NW_COCOA_A_MULTIPLIER },
-	{ "max_increase", FACTOR, NW_COCOA_A_MAX_INCREASE },
-	{ "growth", GROWTH, NW_COCOA_A_WHOLE },
-	{ "max_guard", TIME, NW_COCOA_A_MAX_GUARD },
-	{ "initial_limit", PACKETS, NW_COCOA_A_INITIAL_LIMIT },
-	{ "min_limit", PACKETS, NW_COCOA_A_MIN_LIMIT },
-	{ "learn", FLAG, NW_COCOA_A_LEARN },
-	{ "pacing", FLAG, NW_COCOA_A_PACING },
-};
+static const struct option options[] = { NW_COCOA_PARAMS(OPTION) };
 static const struct statistic statistics[] = {
 	{ "flows", NW_COCOA_S_FLOWS, COUNT, true },
 	{ "flows_forgotten", NW_COCOA_S_COLLECTED },
@@ -127,16 +118,7 @@ static const struct statistic of_flow[] = {
 #define NAME "cp"
 #define UTIL cp_qdisc_util
 #define END NW_CP_A_END
-static const struct option options[] = {
-	{ "limit", LIMIT, NW_A_LIMIT, NW_CP_A_LIMIT_BYTES },
-	{ "threshold", PACKETS, NW_CP_A_THRESHOLD },
-	{ "max_congestion", CONGESTION, NW_CP_A_EXCESS },
-	{ "bucket", BYTES64, NW_CP_A_BUCKET, 0, "auto" },
-	{ "rate", RATE, NW_CP_A_RATE, 0, "auto" },
-	{ "follow_drain", FLAG, NW_CP_A_FOLLOW_DRAIN },
-	{ "ecn", FLAG, NW_CP_A_ECN },
-	{ "mtu", BYTES, NW_CP_A_MTU, 0, "auto" },
-};
+static const struct option options[] = { NW_CP_PARAMS(OPTION) };
 static const struct statistic statistics[] = {
 	{ "tokens_bytes", NW_CP_S_TOKENS, COUNT, true },
 	{ "bucket_bytes", NW_CP_S_BUCKET },
@@ -152,16 +134,7 @@ static const struct statistic of_flow[] = { { NULL } };
 #define NAME "fq_cp"
 #define UTIL fq_cp_qdisc_util
 #define END NW_FQ_CP_A_END
-static const struct option options[] = {
-	SCHEDULER,
-	{ "flow_limit", PACKETS, NW_FQ_CP_A_FLOW_LIMIT },
-	{ "threshold", PACKETS, NW_FQ_CP_A_THRESHOLD },
-	{ "max_congestion", CONGESTION, NW_FQ_CP_A_EXCESS },
-	{ "bucket", BYTES64, NW_FQ_CP_A_BUCKET, 0, "auto" },
-	{ "rate", RATE, NW_FQ_CP_A_RATE, 0, "auto" },
-	{ "ecn", FLAG, NW_FQ_CP_A_ECN },
-	{ "mtu", BYTES, NW_FQ_CP_A_MTU, 0, "auto" },
-};
+static const struct option options[] = { NW_FQ_CP_PARAMS(OPTION) };
 static const struct statistic statistics[] = {
 	{ "flows", NW_FQ_CP_S_FLOWS, COUNT, true },
 	{ "flows_forgotten", NW_FQ_CP_S_COLLECTED },
@@ -181,20 +154,7 @@ static const struct statistic of_flow[] = {
 #define NAME "fq_codel_fair"
 #define UTIL fq_codel_fair_qdisc_util
 #define END NW_FAIR_A_END
-static const struct option options[] = {
-	{ "limit", PACKETS, NW_A_LIMIT },
-	{ "flows", NUMBER, NW_FAIR_A_FLOWS },
-	{ "quantum", BYTES, NW_FAIR_A_QUANTUM },
-	{ "target", TIME, NW_FAIR_A_TARGET },
-	{ "interval", TIME, NW_FAIR_A_INTERVAL },
-	{ "ecn", FLAG, NW_FAIR_A_ECN },
-	{ "newcomers", PACKETS, NW_FAIR_A_NEWCOMERS },
-	{ "memory", TIME, NW_FAIR_A_MEMORY },
-	{ "probation", TIME, NW_FAIR_A_PROBATION },
-	{ "ahead", TIME, NW_FAIR_A_AHEAD },
-	{ "rate", RATE, NW_FAIR_A_RATE, 0, "auto" },
-	{ "mtu", BYTES, NW_FAIR_A_MTU, 0, "auto" },
-};
+static const struct option options[] = { NW_FAIR_PARAMS(OPTION) };
 static const struct statistic statistics[] = {
 	{ "flows", NW_FAIR_S_FLOWS, COUNT, true },
 	{ "settled_flows", NW_FAIR_S_SETTLED },

@@ -101,6 +101,7 @@ static const char *allowed(enum kind kind)
 		return "a whole number up to 255";
 	case PERCENT:
 		return "a number of percent, up to 100";
+	case LIMIT_BYTES:
 	case WORD:
 		return "no value";
 	}
@@ -221,6 +222,7 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 			good = whole(text, percent, 100, &value);
 			bytes = sizeof(uint8_t);
 			break;
+		case LIMIT_BYTES:
 		case WORD:
 			break;
 		}
@@ -237,12 +239,16 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 static void explain(void)
 {
 	fprintf(stderr, "Usage: ... " NAME);
-	for (size_t n = 0; n < COUNT_OF(options); n++)
-		fprintf(stderr, options[n].kind == WORD ? " [ %s ]" : " [ %s VALUE ]", options[n].name);
+	for (size_t n = 0; n < COUNT_OF(options); n++) {
+		if (options[n].name)
+			fprintf(stderr, options[n].kind == WORD ? " [ %s ]" : " [ %s VALUE ]", options[n].name);
+	}
 	fprintf(stderr, "\n");
-	for (size_t n = 0; n < COUNT_OF(options); n++)
-		fprintf(stderr, "  %-18s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
-			options[n].zero ? " or " : "", allowed(options[n].kind));
+	for (size_t n = 0; n < COUNT_OF(options); n++) {
+		if (options[n].name)
+			fprintf(stderr, "  %-18s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
+				options[n].zero ? " or " : "", allowed(options[n].kind));
+	}
 }
 
 static int parse_options(const struct qdisc_util *qu, int argc, char **argv, struct nlmsghdr *n, const char *dev)
@@ -258,7 +264,7 @@ static int parse_options(const struct qdisc_util *qu, int argc, char **argv, str
 			return -1;
 		}
 		for (size_t i = 0; i < COUNT_OF(options); i++) {
-			if (!strcmp(*argv, options[i].name))
+			if (options[i].name && !strcmp(*argv, options[i].name))
 				option = &options[i];
 		}
 		if (!option) {
@@ -394,6 +400,8 @@ static void print_option(const struct option *option, uint64_t value, uint64_t o
 	case PERCENT:
 		print_with(option->name, "%%", value);
 		break;
+	case LIMIT_BYTES:
+		break;
 	case WORD:
 		if (value == (uint64_t)option->other)
 			print_alone(option->name);
@@ -440,7 +448,7 @@ static int print_options(const struct qdisc_util *qu, FILE *f, struct rtattr *op
 	for (size_t n = 0; n < COUNT_OF(options); n++) {
 		const struct rtattr *own = tb[options[n].attribute], *other = tb[options[n].other];
 
-		if (own || (options[n].kind == STEP && other))
+		if (options[n].name && (own || (options[n].kind == STEP && other)))
 			print_option(&options[n], value_of(own), value_of(other));
 	}
 	return 0;

@@ -9,95 +9,28 @@
 #ifndef NARROWS_NETLINK_H
 #define NARROWS_NETLINK_H
 
-/* Attributes that each discipline's options begin with. */
+#include "params.h"
+
+/* Attributes that each discipline's options begin with; and those of the scheduler, which cocoa and fq_cp have first. */
 enum {
 	NW_A_UNSPEC,
 	/* Aligns attributes of 64 bits. */
 	NW_A_PAD,
-	/* Most packets that wait (32 bits). */
 	NW_A_LIMIT,
-	NW_A_FIRST
-};
-
-/* cocoa and fq_cp have the scheduler's options first (32 bits each). */
-enum {
-	NW_A_QUANTUM = NW_A_FIRST,
+	NW_A_QUANTUM,
 	NW_A_INITIAL_QUANTUM,
 	NW_A_BUCKETS,
-	NW_A_ORPHAN_MASK,
-	NW_A_FLOW_FIRST
+	NW_A_ORPHAN_MASK
 };
 
-enum {
-	/* 1024ths, 32 bits. */
-	NW_COCOA_A_MULTIPLIER = NW_A_FLOW_FIRST,
-	NW_COCOA_A_MAX_INCREASE,
-	/* ns, 64 bits. */
-	NW_COCOA_A_MAX_GUARD,
-	/* Packets, 32 bits. */
-	NW_COCOA_A_INITIAL_LIMIT,
-	NW_COCOA_A_MIN_LIMIT,
-	/* 0 or 1, 32 bits. */
-	NW_COCOA_A_WHOLE,
-	NW_COCOA_A_LEARN,
-	NW_COCOA_A_PACING,
-	NW_COCOA_A_END
-};
-
-enum {
-	/* Most bytes that wait, 64 bits; zero to count packets. */
-	NW_CP_A_LIMIT_BYTES = NW_A_FIRST,
-	/* Full-sized packets, 32 bits. */
-	NW_CP_A_THRESHOLD,
-	/* cmax - 1 in 2^-32ths, 64 bits. */
-	NW_CP_A_EXCESS,
-	/* Bytes, 64 bits; zero for the rule. */
-	NW_CP_A_BUCKET,
-	/* bit/s, 64 bits; zero for the measured rate. */
-	NW_CP_A_RATE,
-	/* 0 or 1, 32 bits. */
-	NW_CP_A_FOLLOW_DRAIN,
-	NW_CP_A_ECN,
-	/* Bytes, 32 bits; zero for the device's. */
-	NW_CP_A_MTU,
-	NW_CP_A_END
-};
-
-enum {
-	/* Packets, 32 bits. */
-	NW_FQ_CP_A_FLOW_LIMIT = NW_A_FLOW_FIRST,
-	NW_FQ_CP_A_THRESHOLD,
-	/* As those of cp. */
-	NW_FQ_CP_A_EXCESS,
-	NW_FQ_CP_A_BUCKET,
-	NW_FQ_CP_A_RATE,
-	NW_FQ_CP_A_ECN,
-	NW_FQ_CP_A_MTU,
-	NW_FQ_CP_A_END
-};
-
-enum {
-	/* 32 bits. */
-	NW_FAIR_A_FLOWS = NW_A_FIRST,
-	/* Bytes, 32 bits. */
-	NW_FAIR_A_QUANTUM,
-	/* ns, 64 bits. */
-	NW_FAIR_A_TARGET,
-	NW_FAIR_A_INTERVAL,
-	/* 0 or 1, 32 bits. */
-	NW_FAIR_A_ECN,
-	/* Packets, 32 bits. */
-	NW_FAIR_A_NEWCOMERS,
-	/* ns, 64 bits. */
-	NW_FAIR_A_MEMORY,
-	NW_FAIR_A_PROBATION,
-	NW_FAIR_A_AHEAD,
-	/* bit/s, 64 bits; zero when it is not known. */
-	NW_FAIR_A_RATE,
-	/* Bytes, 32 bits; zero for the device's. */
-	NW_FAIR_A_MTU,
-	NW_FAIR_A_END
-};
+/* An attribute for each parameter: NW_COCOA_A_MULTIPLIER and so on. */
+#define NW_ATTRIBUTE(discipline, attribute, ...) NW_##discipline##_A_##attribute,
+enum { NW_COCOA_A_NONE = NW_A_PAD, NW_COCOA_PARAMS(NW_ATTRIBUTE) NW_COCOA_A_END };
+enum { NW_CP_A_NONE = NW_A_PAD, NW_CP_PARAMS(NW_ATTRIBUTE) NW_CP_A_END };
+enum { NW_FQ_CP_A_NONE = NW_A_PAD, NW_FQ_CP_PARAMS(NW_ATTRIBUTE) NW_FQ_CP_A_END };
+enum { NW_FAIR_A_NONE = NW_A_PAD, NW_FAIR_PARAMS(NW_ATTRIBUTE) NW_FAIR_A_END };
+_Static_assert((int)NW_COCOA_A_ORPHAN_MASK == NW_A_ORPHAN_MASK, "the scheduler's parameters come first");
+_Static_assert((int)NW_FQ_CP_A_ORPHAN_MASK == NW_A_ORPHAN_MASK, "the scheduler's parameters come first");
 
 /*
  * Statistics that each discipline's begin with: what they are of (0 the qdisc, 1 a flow, which is shown as a class);
