@@ -121,32 +121,32 @@ pub(crate) trait Endpoint {
     /// Sets the sender's counters to zero.
     fn reset_stats(&mut self) {}
 
-    /// The rate at which the application's encoder aims, if it has one.
-    fn target_rate(&self) -> Option<Rate> {
-        None
+    /// What it keeps for the records.
+    fn records(&mut self) -> Records<'_> {
+        Records::default()
     }
-
-    /// The record of a video call.
-    fn video(&mut self) -> Option<&mut VideoRecord> {
-        None
-    }
-
-    /// The records of fair-queuing verdicts, if the controller has a detector.
-    fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
-        None
-    }
-
-    /// Keeps the packets that the sender declares lost, for [`Self::take_losses`].
-    fn keep_losses(&mut self) {}
-
-    /// Takes the packets that the sender has declared lost since the last call: their subflow and number.
-    fn take_losses(&mut self, _each: &mut dyn FnMut(u8, u64)) {}
 
     /// Memory outside [`Transport`], bytes.
     fn heap_bytes(&self) -> usize {
         0
     }
 }
+
+/// What a transport keeps for the records.
+#[derive(Default)]
+pub(crate) struct Records<'a> {
+    /// The fair-queuing verdicts, if the controller has a detector.
+    pub(crate) verdicts: Option<&'a mut VerdictRecord>,
+    /// A video call.
+    pub(crate) video: Option<&'a mut VideoRecord>,
+    /// The target rate of the application's encoder, if it has one.
+    pub(crate) target_rate: Option<Rate>,
+    /// The packets that the sender declares lost, of a transport that can keep them.
+    pub(crate) losses: Option<&'a mut Losses>,
+}
+
+/// Subflow and number of each packet declared lost since the records took the last ones; `None` if nobody takes them.
+pub(crate) type Losses = Option<Vec<(u8, u64)>>;
 
 /// The place of a flow, or of its second subflow, in the network.
 #[derive(Clone, Copy, Debug)]
@@ -249,16 +249,6 @@ impl Transport {
         each!(self, ends => ends.armed())
     }
 
-    /// See [`Endpoint::target_rate`].
-    pub(crate) fn target_rate(&self) -> Option<Rate> {
-        each!(self, ends => ends.target_rate())
-    }
-
-    /// See [`Endpoint::video`].
-    pub(crate) fn video(&mut self) -> Option<&mut VideoRecord> {
-        each!(self, ends => ends.video())
-    }
-
     /// See [`Endpoint::established`].
     pub(crate) fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
         each!(self, ends => ends.established(rtt, now, rng));
@@ -289,19 +279,9 @@ impl Transport {
         each!(self, ends => ends.reset_stats());
     }
 
-    /// See [`Endpoint::verdicts`].
-    pub(crate) fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
-        each!(self, ends => ends.verdicts())
-    }
-
-    /// See [`Endpoint::keep_losses`].
-    pub(crate) fn keep_losses(&mut self) {
-        each!(self, ends => ends.keep_losses());
-    }
-
-    /// See [`Endpoint::take_losses`].
-    pub(crate) fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
-        each!(self, ends => ends.take_losses(each));
+    /// See [`Endpoint::records`].
+    pub(crate) fn records(&mut self) -> Records<'_> {
+        each!(self, ends => ends.records())
     }
 
     /// See [`Endpoint::heap_bytes`].

@@ -1,11 +1,10 @@
 //! A [video call](narrows_world::call) as an endpoint of the simulator.
-use crate::endpoint::{Armed, Arrival, Endpoint, Outgoing, Place, Transport};
+use crate::endpoint::{Armed, Arrival, Endpoint, Outgoing, Place, Records, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
-use narrows_core::{Ecn, Rate, Span, Time};
+use narrows_core::{Ecn, Span, Time};
 use narrows_world::call::Call;
 use narrows_world::meters::SenderStats;
-use narrows_world::record::video::VideoRecord;
 
 /// Both ends of a call.
 pub(crate) struct Media {
@@ -75,10 +74,6 @@ impl Endpoint for Media {
         self.call.next_departure(now)
     }
 
-    fn target_rate(&self) -> Option<Rate> {
-        Some(self.call.target_rate())
-    }
-
     fn stats(&self) -> SenderStats {
         self.call.stats()
     }
@@ -87,8 +82,9 @@ impl Endpoint for Media {
         self.call.reset_stats();
     }
 
-    fn video(&mut self) -> Option<&mut VideoRecord> {
-        Some(self.call.record())
+    fn records(&mut self) -> Records<'_> {
+        let target_rate = Some(self.call.target_rate());
+        Records { target_rate, video: Some(self.call.record()), ..Records::default() }
     }
 
     fn heap_bytes(&self) -> usize {

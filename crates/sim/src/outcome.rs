@@ -77,14 +77,14 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
 fn flow_summary(flow: &mut Flow, name: &str, controller: &str, (warmup, end): (Time, Time)) -> FlowSummary {
     let life = flow.stop.min(end).since(flow.start.max(warmup));
     let mut summary = flow.record.summary(name.into(), controller, life, flow.transport.stats());
-    summary.verdicts = flow.transport.verdicts().map(|verdicts| verdicts.verdicts(end));
+    summary.verdicts = flow.transport.records().verdicts.map(|verdicts| verdicts.verdicts(end));
     summary
 }
 
 /// The figures of a flow's application.
 fn application(flow: &mut Flow, traffic: &Traffic, end: Time) -> Option<Application> {
     let Flow { record, transport, stop, .. } = flow;
-    let video = transport.video().map(|video| video.clone());
+    let video = transport.records().video.cloned();
     let messages = transport.connection().and_then(Connection::messages);
     record.application(Some(traffic), messages.as_deref(), video.as_ref(), (*stop).min(end))
 }

@@ -161,10 +161,11 @@ impl<S: Side> World<S> {
         self.between.sample(now, spacing, self.gauges.then_some(hosts.tracked));
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
-            if let Some(rate) = flow.transport.target_rate() {
+            let records = flow.transport.records();
+            if let Some(rate) = records.target_rate {
                 flow.record.sample_target(now, rate);
             }
-            if let Some(verdicts) = flow.transport.verdicts() {
+            if let Some(verdicts) = records.verdicts {
                 verdicts.sample(now, spacing);
             }
         }
@@ -181,10 +182,11 @@ impl<S: Side> World<S> {
             if let Some(messages) = flow.transport.connection().and_then(Connection::messages) {
                 messages.restart();
             }
-            if let Some(video) = flow.transport.video() {
+            let records = flow.transport.records();
+            if let Some(video) = records.video {
                 video.restart(now);
             }
-            if let Some(verdicts) = flow.transport.verdicts() {
+            if let Some(verdicts) = records.verdicts {
                 verdicts.restart(now);
             }
         }

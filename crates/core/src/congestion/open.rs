@@ -1,74 +1,32 @@
-//! A user's own controllers in the registry: [`CongestionController`] as an object.
+//! Controllers from outside in the registry: [`CongestionController`] as an object.
 use super::{
     Ack, CongestionController, ControllerConfig, Loss, Marks, PacketFeedback, PathHint, Reduction, SendLimits, Sent,
     Subflows, Underuse,
 };
-use crate::registry::DynParams;
-use crate::registry::open::{Blueprint, Custom, Of, Open, Table};
+use crate::registry::open::open_registry;
 use crate::{Rng, Time};
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut};
 
-/// [`CongestionController`] as an object; every controller is one.
-pub trait DynController: Send {
-    /// See [`CongestionController::on_sent`].
-    fn on_sent(&mut self, event: &Sent);
-    /// See [`CongestionController::on_ack`].
-    fn on_ack(&mut self, event: &Ack);
-    /// See [`CongestionController::on_loss`].
-    fn on_loss(&mut self, event: &Loss);
-    /// See [`CongestionController::on_packet_feedback`].
-    fn on_packet_feedback(&mut self, event: &PacketFeedback);
-    /// See [`CongestionController::reduce_cwnd`].
-    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool;
-    /// See [`CongestionController::on_spurious`].
-    fn on_spurious(&mut self, now: Time);
-    /// See [`CongestionController::on_underuse`].
-    fn on_underuse(&mut self, event: &Underuse);
-    /// See [`CongestionController::on_timer`].
-    fn on_timer(&mut self, now: Time);
-    /// See [`CongestionController::next_timer`].
-    fn next_timer(&self) -> Option<Time>;
-    /// See [`CongestionController::send_limits`].
-    fn send_limits(&self) -> SendLimits;
-    /// See [`CongestionController::subflows`].
-    fn subflows(&self) -> Option<&dyn Subflows>;
-}
-
-impl<C: CongestionController + Send> DynController for C {
-    fn on_sent(&mut self, event: &Sent) {
-        CongestionController::on_sent(self, event);
+open_registry! {
+    Controllers, ControllerConfig, DynController for CongestionController as C {
+        fn on_sent(self: &mut Self, event: &Sent);
+        fn on_ack(self: &mut Self, event: &Ack);
+        fn on_loss(self: &mut Self, event: &Loss);
+        fn on_packet_feedback(self: &mut Self, event: &PacketFeedback);
+        fn reduce_cwnd(self: &mut Self, numerator: u64, denominator: u64, now: Time) -> bool;
+        fn on_spurious(self: &mut Self, now: Time);
+        fn on_underuse(self: &mut Self, event: &Underuse);
+        fn on_timer(self: &mut Self, now: Time);
+        fn next_timer(self: &Self) -> Option<Time>;
+        fn send_limits(self: &Self) -> SendLimits;
+        fn subflows(self: &Self) -> Option<&dyn Subflows>;
     }
-    fn on_ack(&mut self, event: &Ack) {
-        CongestionController::on_ack(self, event);
+    traits |_params| -> ControllerTraits { ControllerTraits::of::<C>() }
+    build |params, path: PathHint, now: Time, rng: Rng| -> OpenController {
+        OpenController::new(ControllerTraits::of::<C>(), Box::new(C::new(params, &path, now, rng)))
     }
-    fn on_loss(&mut self, event: &Loss) {
-        CongestionController::on_loss(self, event);
-    }
-    fn on_packet_feedback(&mut self, event: &PacketFeedback) {
-        CongestionController::on_packet_feedback(self, event);
-    }
-    fn reduce_cwnd(&mut self, numerator: u64, denominator: u64, now: Time) -> bool {
-        CongestionController::reduce_cwnd(self, numerator, denominator, now)
-    }
-    fn on_spurious(&mut self, now: Time) {
-        CongestionController::on_spurious(self, now);
-    }
-    fn on_underuse(&mut self, event: &Underuse) {
-        CongestionController::on_underuse(self, event);
-    }
-    fn on_timer(&mut self, now: Time) {
-        CongestionController::on_timer(self, now);
-    }
-    fn next_timer(&self) -> Option<Time> {
-        CongestionController::next_timer(self)
-    }
-    fn send_limits(&self) -> SendLimits {
-        CongestionController::send_limits(self)
-    }
-    fn subflows(&self) -> Option<&dyn Subflows> {
-        CongestionController::subflows(self)
-    }
+    resolved |params, _link| { params.clone() }
 }
 
 /// The constants of a controller's type.
@@ -105,7 +63,7 @@ impl ControllerTraits {
     }
 }
 
-/// A controller of a user's own, with the constants of its type.
+/// A controller from outside, with the constants of its type.
 pub struct OpenController {
     pub(super) traits: ControllerTraits,
     controller: Box<dyn DynController>,
@@ -128,51 +86,5 @@ impl Deref for OpenController {
 impl DerefMut for OpenController {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut *self.controller
-    }
-}
-
-/// The registry of controllers, open.
-#[derive(Debug)]
-pub struct Controllers;
-
-static TABLE: Table<Controllers> = Table::new();
-
-impl Open for Controllers {
-    type Args = (PathHint, Time, Rng);
-    type Built = OpenController;
-    type Traits = ControllerTraits;
-    fn table() -> &'static Table<Controllers> {
-        &TABLE
-    }
-}
-
-impl<C> Blueprint<Controllers> for Of<C, C::Params>
-where
-    C: CongestionController<Params: Send + Sync> + Send + 'static,
-{
-    fn params(&self) -> &dyn DynParams {
-        &self.params
-    }
-    fn params_mut(&mut self) -> &mut dyn DynParams {
-        &mut self.params
-    }
-    fn traits(&self) -> ControllerTraits {
-        ControllerTraits::of::<C>()
-    }
-    fn build(&self, (path, now, rng): (PathHint, Time, Rng)) -> OpenController {
-        OpenController::new(self.traits(), Box::new(C::new(&self.params, &path, now, rng)))
-    }
-    fn copy(&self) -> Box<dyn Blueprint<Controllers>> {
-        Box::new(Of { params: self.params.clone(), of: self.of })
-    }
-}
-
-impl ControllerConfig {
-    /// A controller of a user's own with its default parameters, registered or not.
-    pub fn custom<C>(name: &'static str, summary: &'static str) -> ControllerConfig
-    where
-        C: CongestionController<Params: Send + Sync> + Send + 'static,
-    {
-        ControllerConfig::Custom(Custom::new(name, summary, Of::<C, C::Params>::default()))
     }
 }

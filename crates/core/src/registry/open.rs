@@ -122,6 +122,91 @@ impl<F: Open> core::fmt::Debug for Custom<F> {
     }
 }
 
+/// Opens a registry: its trait as an object, and entries of any type that implements the trait.
+///
+/// Lists the trait's methods, with the type of `self`; then how the constants of a type follow from its parameters, how one is built, and
+/// what its parameters become for a link.
+macro_rules! open_registry {
+    (
+        $Registry:ident, $Config:ident, $Object:ident for $Trait:ident as $T:ident {
+            $( fn $method:ident($self:ident: $Self:ty $(, $arg:ident: $Arg:ty)*) $(-> $Ret:ty)?; )*
+        }
+        traits |$t_params:ident| -> $Traits:ty { $traits:expr }
+        build |$b_params:ident, $( $given:ident: $Given:ty ),*| -> $Built:ty { $build:expr }
+        resolved |$r_params:ident, $link:ident| { $resolved:expr }
+    ) => {
+        #[doc = concat!("[`", stringify!($Trait), "`] as an object; every type that implements it is one.")]
+        pub trait $Object: Send {
+            $(
+                #[doc = concat!("See [`", stringify!($Trait), "::", stringify!($method), "`].")]
+                fn $method($self: $Self $(, $arg: $Arg)*) $(-> $Ret)?;
+            )*
+        }
+
+        impl<$T: $Trait + Send> $Object for $T {
+            $(
+                fn $method($self: $Self $(, $arg: $Arg)*) $(-> $Ret)? {
+                    <$T as $Trait>::$method($self $(, $arg)*)
+                }
+            )*
+        }
+
+        /// The registry, open.
+        #[derive(Debug)]
+        pub struct $Registry;
+
+        static TABLE: $crate::registry::open::Table<$Registry> = $crate::registry::open::Table::new();
+
+        impl $crate::registry::open::Open for $Registry {
+            type Args = ($($Given),*);
+            type Built = $Built;
+            type Traits = $Traits;
+            fn table() -> &'static $crate::registry::open::Table<$Registry> {
+                &TABLE
+            }
+        }
+
+        impl<$T> $crate::registry::open::Blueprint<$Registry> for $crate::registry::open::Of<$T, $T::Params>
+        where
+            $T: $Trait<Params: Send + Sync> + Send + 'static,
+        {
+            fn params(&self) -> &dyn $crate::registry::DynParams {
+                &self.params
+            }
+            fn params_mut(&mut self) -> &mut dyn $crate::registry::DynParams {
+                &mut self.params
+            }
+            fn traits(&self) -> $Traits {
+                let $t_params = &self.params;
+                $traits
+            }
+            fn build(&self, ($($given),*): ($($Given),*)) -> $Built {
+                let $b_params = &self.params;
+                $build
+            }
+            fn resolved(&self, $link: &$crate::hint::LinkHint) -> Box<dyn $crate::registry::open::Blueprint<$Registry>> {
+                let $r_params = &self.params;
+                Box::new($crate::registry::open::Of { params: $resolved, of: self.of })
+            }
+            fn copy(&self) -> Box<dyn $crate::registry::open::Blueprint<$Registry>> {
+                Box::new($crate::registry::open::Of { params: self.params.clone(), of: self.of })
+            }
+        }
+
+        impl $Config {
+            /// An entry from outside, with its default parameters, registered or not.
+            pub fn custom<$T>(name: &'static str, summary: &'static str) -> $Config
+            where
+                $T: $Trait<Params: Send + Sync> + Send + 'static,
+            {
+                let blueprint = $crate::registry::open::Of::<$T, $T::Params>::default();
+                $Config::Custom($crate::registry::open::Custom::new(name, summary, blueprint))
+            }
+        }
+    };
+}
+pub(crate) use open_registry;
+
 /// The entries that a program has added to a registry.
 pub struct Table<F: Open>(OnceBox<Added<F>>);
 

@@ -1,6 +1,6 @@
 //! Both ends of a QUIC connection, as an [`Endpoint`].
 use super::{Incoming, Outgoing as Sent, Receiver, Sender};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Transport};
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -136,17 +136,8 @@ impl Endpoint for Quic {
         self.sender.reset_stats();
     }
 
-    fn verdicts(&mut self) -> Option<&mut VerdictRecord> {
-        self.verdicts.as_mut()
-    }
-
-    fn keep_losses(&mut self) {
-        self.sender.losses.get_or_insert_default();
-    }
-
-    fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
-        let losses = self.sender.losses.iter_mut().flat_map(|losses| losses.drain(..));
-        losses.for_each(|(subflow, number)| each(subflow, number));
+    fn records(&mut self) -> Records<'_> {
+        Records { verdicts: self.verdicts.as_mut(), losses: Some(&mut self.sender.losses), ..Records::default() }
     }
 
     fn heap_bytes(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The sending side: what may be sent now and on which subflow, and the effects of acknowledgments (RFC 9002 §5–7).
 use super::subflow::{Packet, State, Subflow};
 use super::{AckFrame, SUBFLOWS};
+use crate::endpoint::Losses;
 use narrows_core::congestion::{ControllerConfig, PathHint, SendLimits, Subflows};
 use narrows_core::detector::{Events, Verdict};
 use narrows_core::sender::pacer::{Grain, SubflowPacing};
@@ -51,7 +52,7 @@ pub(crate) struct Sender {
     backoff: u32,
     stats: SenderStats,
     /// Packets declared lost, if every packet is recorded: subflow and number.
-    pub(super) losses: Option<Vec<(u8, u64)>>,
+    pub(super) losses: Losses,
 }
 
 impl Sender {

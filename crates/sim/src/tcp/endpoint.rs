@@ -1,6 +1,6 @@
 //! Both ends of a TCP connection, as an [`Endpoint`].
 use super::{Incoming, Outgoing as Sent, Receiver, Sender, milliseconds};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Transport};
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -129,12 +129,8 @@ impl Endpoint for Tcp {
         self.sender.reset_stats();
     }
 
-    fn keep_losses(&mut self) {
-        self.sender.losses.get_or_insert_default();
-    }
-
-    fn take_losses(&mut self, each: &mut dyn FnMut(u8, u64)) {
-        self.sender.losses.iter_mut().flat_map(|losses| losses.drain(..)).for_each(|number| each(0, number));
+    fn records(&mut self) -> Records<'_> {
+        Records { losses: Some(&mut self.sender.losses), ..Records::default() }
     }
 
     fn heap_bytes(&self) -> usize {

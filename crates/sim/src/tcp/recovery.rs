@@ -215,7 +215,7 @@ impl Sender {
             return;
         }
         self.count_lost(1);
-        self.losses.iter_mut().for_each(|losses| losses.push(seq));
+        self.losses.iter_mut().for_each(|losses| losses.push((0, seq)));
         if self.wants_packet_feedback {
             let (record, flight) = (*self.board.record(seq), self.board.stamp(seq).flight(self.delivery.lost));
             tell(&mut self.controller, &record, flight, now, PacketOutcome::Lost);
@@ -251,7 +251,7 @@ impl Sender {
         self.board.walk_in_time_order(judge, |seq, record, stamp| {
             lost += 1;
             if let Some(losses) = losses {
-                losses.push(seq);
+                losses.push((0, seq));
             }
             *lost_again |= record.ever_retransmitted();
             if wants_packet_feedback {
@@ -381,7 +381,7 @@ impl Sender {
         let lost = self.board.lose_old(old, |seq, record, stamp| {
             total = total.wrapping_add(mss);
             if let Some(losses) = losses {
-                losses.push(seq);
+                losses.push((0, seq));
             }
             if wants_packet_feedback {
                 tell(controller, record, stamp.flight(total), now, PacketOutcome::Lost);

@@ -8,6 +8,7 @@ use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
 use super::ticks::Timers;
+use crate::endpoint::Losses;
 use narrows_core::congestion::{Controller, ControllerConfig, PathHint, Reduction, Sent, Underuse};
 use narrows_core::registry::Registered;
 use narrows_core::sender::delivery::Delivery;
@@ -90,7 +91,7 @@ pub(crate) struct Sender {
     /// Does the receiver tell which segments beyond a hole have arrived?
     pub(super) sacks: bool,
     /// Segments declared lost, if every packet is recorded.
-    pub(super) losses: Option<Vec<u64>>,
+    pub(super) losses: Losses,
 }
 
 /// Whether the window limits the sender (Linux `tcp_cwnd_validate`).

@@ -13,7 +13,9 @@ impl<S: Side> World<S> {
     pub(crate) fn record_packets(&mut self, scenario: &Scenario, capture: Capture) {
         let pipes = self.hosts.pipes.len();
         if capture.recovery {
-            self.hosts.flows.iter_mut().for_each(|flow| flow.transport.keep_losses());
+            for losses in self.hosts.flows.iter_mut().filter_map(|flow| flow.transport.records().losses) {
+                losses.get_or_insert_default();
+            }
         }
         self.hosts.recorder = Some(Box::new(PacketRecorder::new(scenario, pipes, capture)));
     }
@@ -91,7 +93,9 @@ impl<S: Side> Hosts<S> {
         let (Some(recorder), now) = (&mut self.recorder, self.now) else { return };
         if recorder.wants_recovery() {
             let transport = &mut self.flows[flow].transport;
-            transport.take_losses(&mut |subflow, number| recorder.lost(flow, subflow, number, now));
+            if let Some(Some(losses)) = transport.records().losses {
+                losses.drain(..).for_each(|(subflow, number)| recorder.lost(flow, subflow, number, now));
+            }
             if let Some(meters) = transport.meters() {
                 recorder.metrics(flow, &meters, now);
             }
