@@ -2,5 +2,6 @@
 mod handshakes;
 mod long;
 mod proxy;
+mod punctual;
 mod stock;
 mod transfers;

