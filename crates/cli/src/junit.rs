@@ -2,8 +2,9 @@
 use crate::failure::Failure;
 use crate::output_file;
 use narrows_files::OutputFile;
-use std::fmt::Write as _;
-use std::io::Write as _;
+use narrows_scenario::printable::printable;
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 /// How every such file begins; the command's name follows.
@@ -23,35 +24,34 @@ pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<Option<OutputFil
 
 /// Writes the file. The suite is what was judged.
 pub(crate) fn write(file: &OutputFile, command: &str, suite: &str, cases: &[Case]) -> Result<(), Failure> {
-    let written = file.write(|to| to.write_all(text(command, suite, cases).as_bytes()));
+    let written = text(command, suite, cases).map_err(io::Error::other);
+    let written = written.and_then(|text| file.write(|to| to.write_all(&text)));
     written.map_err(|error| output_file::failed("--junit", file.path(), &error))
 }
 
-fn text(command: &str, suite: &str, cases: &[Case]) -> String {
-    let failures = cases.iter().filter(|case| case.failure.is_some()).count();
-    let (name, tests) = (escaped(suite), cases.len());
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\"");
-    let mut out = format!("{START}{command}\" {counts}>\n  <testsuite name=\"{name}\" {counts}>\n");
+fn text(command: &str, suite: &str, cases: &[Case]) -> Result<Vec<u8>, SerializeError> {
+    let name = &*visible(suite);
+    let mut tests = TestSuite::new(name);
     for Case { title, failure } in cases {
-        let title = escaped(title);
-        // Writing to a string cannot fail.
-        let _ = match failure {
-            None => writeln!(out, "    <testcase classname=\"{name}\" name=\"{title}\"/>"),
-            Some(failure) => writeln!(
-                out,
-                "    <testcase classname=\"{name}\" name=\"{title}\">\n      <failure message=\"{}\"/>\n    </testcase>",
-                escaped(failure)
-            ),
+        let mut status = match failure {
+            Some(_) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            None => TestCaseStatus::success(),
         };
+        if let Some(failure) = failure {
+            status.set_message(&*visible(failure));
+        }
+        let mut case = TestCase::new(&*visible(title), status);
+        case.set_classname(name);
+        tests.add_test_case(case);
     }
-    out + "  </testsuite>\n</testsuites>\n"
+    let mut text = Vec::new();
+    Report::new(format!("narrows {command}")).add_test_suite(tests).serialize(&mut text)?;
+    Ok(text)
 }
 
-/// Text for an attribute, without characters that XML 1.0 (§2.2, `Char`) has no place for, and without other control characters.
-fn escaped(text: &str) -> String {
-    let is_left_out = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-    let text: String = text.chars().filter(|&c| !is_left_out(c)).collect();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Text for an attribute: hidden characters become escapes, and U+FFFE and U+FFFF, which XML 1.0 (§2.2, `Char`) does not have, are left out.
+fn visible(text: &str) -> String {
+    printable(text).replace(['\u{fffe}', '\u{ffff}'], "")
 }
 
 #[cfg(test)]
@@ -65,8 +65,9 @@ mod tests {
             |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
         let all: String = ('\0'..=char::MAX).collect();
         let case = Case { title: all.clone(), failure: Some(all.clone()) };
-        let written = text("check", &all, &[case]);
-        assert!(written.chars().all(is_char));
+        let written = String::from_utf8(text("check", &all, &[case]).expect("it can be written")).expect("UTF-8");
+        assert!(written.starts_with(START), "{}", &written[..200]);
+        assert_eq!(written.chars().find(|&c| !is_char(c)), None);
         assert!(written.contains('\u{fffd}') && written.contains('\u{1fffe}') && !written.contains('\u{fffe}'));
     }
 }
