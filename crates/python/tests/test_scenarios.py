@@ -145,3 +145,4 @@ def test_every_queue_is_listed():
     assert {"fifo", "fq_codel", "cocoa"} <= set(nw.queues())
     assert "cubic" in nw.controllers()
     assert "sequential" in nw.detectors()
+    assert "÷" in nw.metrics()["hop.utilisation"] and "flow.rtt_ms.mean" in nw.metrics()

@@ -19,7 +19,7 @@ from narrows._narrows import VERSION as __version__
 from narrows._own import Ack, Controller, Loss, Packet, Param, Queue, Sent, check, register
 from narrows._reproduce import Reproduction, papers, reproduce
 from narrows._results import Comparison, Page, Result
-from narrows._run import compare, controllers, detectors, live, load, queues, run, run_all
+from narrows._run import compare, controllers, detectors, live, load, metrics, queues, run, run_all
 from narrows._scenario import Scenario
 from narrows._sweep import sweep
 from narrows._table import Table
@@ -51,6 +51,7 @@ __all__ = [
     "detectors",
     "live",
     "load",
+    "metrics",
     "papers",
     "queues",
     "register",

@@ -169,6 +169,11 @@ def detectors() -> dict[str, str]:
     return dict(_narrows.registered("detectors"))
 
 
+def metrics() -> dict[str, str]:
+    """Every figure of a summary with its meaning; ``hop.`` and ``flow.`` stand for the name of a hop or flow."""
+    return dict(_narrows.registered("metrics"))
+
+
 def _variants(base: Scenario, listed: str | None, hop: str | None) -> list[tuple[str, Scenario]]:
     """The scenario with each queue at one of its hops."""
     names = list(base.hops)
