@@ -8,7 +8,7 @@ use arrow_array::{
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use narrows_results::figures::Datum;
-use narrows_results::rows::{Kind, Rows};
+use narrows_results::rows::{ColumnKind, Rows};
 use narrows_results::{Cdf, Series};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -74,9 +74,9 @@ impl PyTable {
             let cells = || rows.rows.iter().map(move |row| row.get(n).and_then(Option::as_ref));
             let numbers = || cells().map(|cell| cell.and_then(Datum::number));
             match rows.kind(n) {
-                Kind::Text => Arc::new(cells().map(|cell| cell.map(Datum::shown)).collect::<StringArray>()),
-                Kind::Number => Arc::new(numbers().collect::<Float64Array>()),
-                Kind::Whole => Arc::new(numbers().map(|n| n.map(|n| n as i64)).collect::<Int64Array>()),
+                ColumnKind::Text => Arc::new(cells().map(|cell| cell.map(Datum::shown)).collect::<StringArray>()),
+                ColumnKind::Number => Arc::new(numbers().collect::<Float64Array>()),
+                ColumnKind::Whole => Arc::new(numbers().map(|n| n.map(|n| n as i64)).collect::<Int64Array>()),
             }
         };
         let names: Vec<&str> = rows.columns.iter().map(|column| column.name.as_str()).collect();

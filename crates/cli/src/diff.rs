@@ -157,7 +157,7 @@ pub(crate) fn main(args: &Args) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_report::{Estimate, Verdict};
+    use narrows_report::{Estimate, Significance};
 
     #[test]
     fn a_limit_is_a_figure_and_a_change() {
@@ -178,7 +178,7 @@ mod tests {
         for bad in ["goodput", "goodput 2%", "goodput -2", "goodput -x%", "-2%", ""] {
             assert!(Limit::parse(bad).is_err(), "{bad}");
         }
-        let chance = Change { verdict: Some(Verdict { p: 0.4, paired: true }), ..change(10.0, 20.0) };
+        let chance = Change { verdict: Some(Significance { p: 0.4, paired: true }), ..change(10.0, 20.0) };
         assert!(!Limit::parse("sojourn p99 +10%").expect("it is legal").is_exceeded(&chance));
     }
 }

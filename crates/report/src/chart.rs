@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 /// The kind of a chart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ChartKind {
     /// A metric along an axis.
     Lines,
     /// A quantity over time, s.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Chart {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ChartKind,
     /// Its title.
     pub title: String,
     /// The label of the x axis, with the unit.

@@ -9,7 +9,7 @@ use narrows_scenario::Scenario;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-/// Most hops that tables, page and figures show.
+/// Maximum number of hops in tables, pages and plots.
 const MAX_HOPS: usize = 32;
 
 /// A run, as a folder stores it.

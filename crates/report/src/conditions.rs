@@ -151,7 +151,7 @@ fn pairs<'a, T>(
     both
 }
 
-/// Most names that one line lists.
+/// Maximum number of names in a line.
 const MAX_NAMED: usize = 5;
 
 fn differs<T: PartialEq + ToString>(into: &mut Vec<String>, place: &str, key: &str, a: T, b: T) {

@@ -11,7 +11,7 @@ use crate::scope::Scope;
 use crate::terminal::{Style, line};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, TableStyle};
 use narrows_results::ResultError;
-use narrows_results::figure::{Section as Of, Statistic, When, columns};
+use narrows_results::figure::{Section as Figures, Statistic, When, columns};
 use narrows_scenario::printable::printable;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,12 +56,12 @@ pub struct Change {
     /// Its value in the second result; `None` if that lacks the figure.
     pub second: Option<Estimate>,
     /// Whether chance explains the difference; `None` if the runs do not show how much the figure varies by chance.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<Significance>,
 }
 
 /// The probability of a difference as large as this by chance.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Verdict {
+pub struct Significance {
     /// Two-sided p-value.
     pub p: f64,
     /// From pairs of runs of the same seed (Student's paired test), else from two samples (Welch's test).
@@ -266,12 +266,21 @@ fn signed(value: f64, decimals: usize) -> String {
 }
 
 fn figures(source: &Source) -> Vec<Statistic> {
-    let of_flows =
-        |last: Of| [Of::Rtt, Of::Goodput, Of::Retransmits, Of::Timeouts, Of::Completions, last, Of::Verdicts];
+    let of_flows = |last: Figures| {
+        [
+            Figures::Rtt,
+            Figures::Goodput,
+            Figures::Retransmits,
+            Figures::Timeouts,
+            Figures::Completions,
+            last,
+            Figures::Verdicts,
+        ]
+    };
     match source {
-        Source::Hop(_) => columns(&[Of::Link, Of::Losses]),
-        Source::AllFlows | Source::At(_) | Source::Through(_) => columns(&of_flows(Of::Fairness)),
-        Source::FlowGroup(_) | Source::Flow(_) => columns(&of_flows(Of::Applications)),
+        Source::Hop(_) => columns(&[Figures::Link, Figures::Losses]),
+        Source::AllFlows | Source::At(_) | Source::Through(_) => columns(&of_flows(Figures::Fairness)),
+        Source::FlowGroup(_) | Source::Flow(_) => columns(&of_flows(Figures::Applications)),
     }
 }
 
@@ -301,6 +310,6 @@ fn change(figure: &Statistic, source: &Source, a: &Group, b: &Group, paired: boo
         })),
         false => first.zip(second).and_then(|(first, second)| first.p_value(&second)),
     };
-    let verdict = p.map(|p| Verdict { p, paired });
+    let verdict = p.map(|p| Significance { p, paired });
     Some(Change { figure: figure.name(), decimals, first, second, verdict })
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Events {
     flows: Vec<FlowEvents>,
-    /// What is not shown, in words.
+    /// A sentence on the packets that are not shown.
     left_out: Option<String>,
 }
 
@@ -116,6 +116,6 @@ impl FlowEvents {
     }
 }
 
-/// Most flows, and most packets of all of them, on a page.
+/// Maximum number of flows on a page, and of packets of all flows together.
 const MAX_FLOWS: usize = 16;
 const MAX_PACKETS: usize = 40_000;

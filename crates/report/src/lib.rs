@@ -42,7 +42,7 @@ mod vector;
 
 pub use comparison::{Comparison, Group, Run};
 pub use conditions::Contrast;
-pub use diff::{Diff, Verdict, diff};
+pub use diff::{Diff, Significance, diff};
 pub use estimate::{Estimate, Quartiles};
 pub use events::Events;
 pub use notes::{Note, notes};

@@ -1,4 +1,4 @@
-//! A figure of one quantity from several results, on one pair of axes: colours for groups, dashes for their flows, bands over seeds.
+//! A plot of one quantity from several results, on one pair of axes: colours for groups, dashes for their flows, bands over seeds.
 use crate::comparison::{Comparison, Group, Source, distinct, flow_group, flow_of};
 use crate::draw::{Drawing, Form, Line};
 use crate::palette::{self, Paint};
@@ -10,14 +10,14 @@ use narrows_results::FIGURES;
 use narrows_results::lookup::without_unit;
 use narrows_scenario::hint;
 
-/// What a figure shows.
+/// The content of a plot.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     /// The quantity, with or without its unit: `rtt`, `rtt_ms`.
     pub metric: String,
     /// Its distribution instead of its course over time.
     pub cdf: bool,
-    /// The hop, flow or kind of flows that the figure shows; by default the hop in focus, or all flows.
+    /// The hop, flow or kind of flows to show; by default the hop in focus, or all flows.
     pub at: Option<String>,
     /// A line for each kind of flows, in the dashes of its own.
     pub each: bool,
@@ -28,7 +28,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The figure of these results, each with a name. An error says what is allowed.
+    /// Draws the results under their names. An error lists the allowed values.
     pub fn drawing(&self, results: &[(String, Comparison)]) -> Result<Drawing, String> {
         let quantity = self.quantity(results)?;
         let runs = || results.iter().flat_map(|(_, result)| result.runs());
@@ -95,7 +95,7 @@ impl Request {
 
     /// The sources of a result's lines, with the flow's name if there is a line for each kind of flows.
     fn sources(&self, result: &Comparison, quantity: &Quantity) -> Result<Vec<(Source, String)>, String> {
-        // What a discipline reports of a flow is about the flow.
+        // A discipline's gauge of a flow belongs to the flow.
         let is_hops = |source: &str| source.starts_with("hop:") && flow_of(source).is_none();
         let is_of_hops = result.runs().any(|run| match self.cdf {
             true => run.result.cdfs.iter().any(|c| c.metric == quantity.metric && is_hops(&c.source)),
@@ -142,7 +142,7 @@ fn intervals(every: Span, end: f64) -> Result<f64, String> {
     Err(format!("--every {every}: the results last {end} s; allowed: above 0s, at most half of that"))
 }
 
-/// Do results have a number of this name for each run?
+/// Whether summaries have a figure of this name.
 fn is_of_a_run(name: &str) -> bool {
     let mut keys = FIGURES.iter().filter(|figure| figure.has_path()).flat_map(|figure| figure.path.split('.'));
     keys.any(|key| key == name || without_unit(key) == name)
@@ -157,13 +157,13 @@ fn label(result: &str, group: &Group, results: usize, groups: usize) -> String {
     }
 }
 
-/// Whether a file that begins with these bytes is a figure that [`file()`] has made.
+/// Whether a file that begins with these bytes was made by [`file()`].
 pub fn is_own(first: &[u8]) -> bool {
     let pdf = first.starts_with(b"%PDF-") && first.windows(PDF_MARKER.len()).any(|bytes| bytes == PDF_MARKER);
     pdf || first.starts_with(SVG_MARKER.as_bytes()) || first.starts_with(PGF_MARKER.as_bytes())
 }
 
-/// A figure's file, which [`is_own`] recognises.
+/// The bytes of a plot's file, which [`is_own`] recognises.
 pub fn file(drawing: &Drawing, form: Form) -> Result<Vec<u8>, String> {
     let drawn = drawing.render(form)?;
     Ok(if form == Form::Svg { [SVG_MARKER.as_bytes(), &drawn].concat() } else { drawn })
@@ -171,5 +171,5 @@ pub fn file(drawing: &Drawing, form: Form) -> Result<Vec<u8>, String> {
 
 /// The first line of an SVG.
 const SVG_MARKER: &str = "<!-- A figure by Narrows -->\n";
-/// Most names that a message lists.
+/// Maximum number of names in a message.
 const LISTED: usize = 20;

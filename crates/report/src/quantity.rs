@@ -14,7 +14,7 @@ pub struct Quantity {
     pub title: String,
     /// `ms`; empty for a number without a unit.
     pub unit: String,
-    /// What it is, in one line.
+    /// Its meaning in one line.
     pub about: &'static str,
     /// Its place among charts: the well-known ones first.
     pub rank: usize,
@@ -49,14 +49,14 @@ impl Quantity {
         self.titled(&self.title)
     }
 
-    /// The title of an axis for a line that stands for several flows, and how they are called together:
+    /// The title of an axis for a line that combines several flows, named by `flows`:
     /// `RTT, mean of 3 flows (ms)`.
     pub fn axis_of(&self, flows: &str) -> String {
         let how = if adds_up(&self.metric) { "sum" } else { "mean" };
         self.titled(&format!("{}, {how} of {flows}", self.title))
     }
 
-    /// Does its axis begin at zero? That of an RTT does not, because a path has a base RTT.
+    /// Whether its axis begins at zero. An RTT's axis does not, because every path has a base RTT.
     pub fn from_zero(&self) -> bool {
         !self.metric.ends_with("rtt_ms")
     }

@@ -1,6 +1,6 @@
 //! Reads the figures of [`narrows_results::FIGURES`] from a part of a run: a hop and some of the flows.
 use crate::comparison::{Run, Source};
-use narrows_results::figure::{Among, Better, Of, Section, Statistic, Together};
+use narrows_results::figure::{Among, Better, Owner, Section, Statistic, Together};
 use narrows_results::outcome::EXAMPLE;
 use narrows_results::summary::{FlowSummary, HopSummary};
 use narrows_results::{Jain, Summary};
@@ -14,7 +14,7 @@ pub struct Scope<'a> {
     pub hop: Option<&'a HopSummary>,
     /// The flows, for figures of flows.
     pub flows: Vec<&'a FlowSummary>,
-    /// The flows of which a mean RTT may be taken: alike, and with a hop in common.
+    /// The flows whose RTTs may be averaged: alike, and with a hop in common.
     pub alike: Vec<&'a FlowSummary>,
     /// The flows with `web` traffic, whose completion times are page-load times.
     pub web: Vec<&'a FlowSummary>,
@@ -43,11 +43,11 @@ impl Scope<'_> {
     pub fn read(&self, statistic: &Statistic) -> Option<f64> {
         let Statistic { figure, which } = *statistic;
         match figure.of {
-            Of::Hop => Some(figure.factor() * figure.of_hop(self.hop?, which)?),
+            Owner::Hop => Some(figure.factor() * figure.of_hop(self.hop?, which)?),
             // The summary has the index of the hop where it is least; a table has that of a row's flows.
-            Of::Run if figure.section == Some(Section::Fairness) => self.jain,
-            Of::Run => Some(figure.factor() * figure.of_run(self.summary, which)?),
-            Of::Flow => self.of_flows(statistic),
+            Owner::Run if figure.section == Some(Section::Fairness) => self.jain,
+            Owner::Run => Some(figure.factor() * figure.of_run(self.summary, which)?),
+            Owner::Flow => self.of_flows(statistic),
         }
     }
 

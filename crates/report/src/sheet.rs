@@ -15,7 +15,7 @@ pub struct Sheet {
     pub heading: String,
     /// Its title.
     pub title: String,
-    /// Where it was published, and the number of runs here.
+    /// Its source, and the number of runs here.
     pub source: String,
     /// Background for the reader.
     pub about: String,
@@ -324,7 +324,7 @@ mod tests {
             spans: None,
         };
         let chart = Chart {
-            kind: crate::chart::Kind::Lines,
+            kind: crate::chart::ChartKind::Lines,
             title: "Goodput".to_owned(),
             x: "rate, Mbit/s".to_owned(),
             y: "goodput, Mbit/s".to_owned(),

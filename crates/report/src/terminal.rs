@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 pub struct Style {
     /// Maximum width of a line, columns; `None` for no limit.
     pub width: Option<usize>,
-    /// Is it a terminal that shows colours?
+    /// Whether it is a terminal that shows colours.
     pub colour: bool,
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Name of the file in each folder.
 pub const PART: &str = "part-0.parquet";
-/// What Hive writes for an empty cell.
+/// The name that Hive gives to an empty cell.
 const EMPTY: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The files of the dataset, by their paths within it; the columns in `by` are in the paths alone. Parts and rows keep their order.

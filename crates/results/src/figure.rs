@@ -16,7 +16,7 @@ mod tests;
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// Whose it is.
-    pub of: Of,
+    pub of: Owner,
     /// Its path in the summary, from its owner on, or its name in series: `sojourn_ms`, `application.voice.mos`.
     pub path: &'static str,
     /// The statistics that it consists of if it is a distribution.
@@ -36,7 +36,7 @@ pub struct Figure {
     /// The section of tables that has it.
     pub section: Option<Section>,
     /// Its columns there.
-    pub columns: &'static [Column],
+    pub columns: &'static [Placement],
     /// Its place among charts, and its title there.
     pub chart: Option<(usize, &'static str)>,
     read: Read,
@@ -44,7 +44,7 @@ pub struct Figure {
 
 /// The owner of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Of {
+pub enum Owner {
     /// A hop.
     Hop,
     /// A flow, or a group of flows.
@@ -140,7 +140,7 @@ pub enum Section {
 
 /// A column of tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Column {
+pub struct Placement {
     /// The statistic; empty for a figure that is one number.
     pub which: &'static str,
     /// When a table shows it.
@@ -262,7 +262,7 @@ impl Figure {
 
 impl Statistic {
     /// The figure of an owner with this key: `rtt_ms.p99`, `drops.by_reason.aqm`.
-    pub fn find(of: Of, key: &str) -> Option<Statistic> {
+    pub fn find(of: Owner, key: &str) -> Option<Statistic> {
         FIGURES.iter().filter(|figure| figure.of == of && figure.has_path()).flat_map(Figure::parts).find(|statistic| {
             let any = statistic.which == read::ANY && key.strip_prefix(statistic.figure.path).is_some_and(is_below);
             any || statistic.is_called(key)
@@ -313,7 +313,7 @@ impl Statistic {
     }
 
     /// Its column in tables.
-    pub fn column(&self) -> Option<&'static Column> {
+    pub fn column(&self) -> Option<&'static Placement> {
         self.figure.columns.iter().find(|column| column.which == self.which)
     }
 }
@@ -341,16 +341,16 @@ pub fn listed() -> &'static [(String, String)] {
 
 fn entries(figure: &Figure) -> Vec<(String, String)> {
     let owner = match figure.of {
-        Of::Hop => "hop.",
-        Of::Flow => "flow.",
-        Of::Run => "",
+        Owner::Hop => "hop.",
+        Owner::Flow => "flow.",
+        Owner::Run => "",
     };
     let path = figure.path.strip_prefix("application.").unwrap_or(figure.path);
     let shown = figure.statistics.iter().find(|which| **which == "mean").or(figure.statistics.first()).copied();
     let others: Vec<&str> = figure.statistics.iter().copied().filter(|which| Some(*which) != shown).collect();
     let also = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
     let name = format!("{owner}{}", joined(path, ".", shown.unwrap_or_default()));
-    let mean = crate::figures::per_flow(figure.path).filter(|_| figure.of == Of::Flow).map(|mean| {
+    let mean = crate::figures::per_flow(figure.path).filter(|_| figure.of == Owner::Flow).map(|mean| {
         let least = format!("min(NAME.{})", figure.title);
         (format!("{owner}{mean}"), format!("its mean over the flows of a group; {least} is the least"))
     });

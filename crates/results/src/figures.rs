@@ -2,7 +2,7 @@
 //!
 //! A name is the path of a number in `summary.json`: `goodput_mbit`, `rtt_ms.p99`. A group's figures have the same names as a flow's; [`SUMS`] says which of them are its flows' sums.
 use crate::Summary;
-use crate::figure::{FIGURES, Of, Together};
+use crate::figure::{FIGURES, Owner, Together};
 use crate::lookup::without_unit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub enum Datum {
     Text(String),
 }
 
-/// All figures of a run, but for its cost.
+/// All figures of a run except its cost.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Of the run: `duration_s`, `fairness.jain`.
@@ -63,8 +63,8 @@ impl Figures {
     }
 }
 
-/// The group of a flow: `cubic` for `cubic.3`. A name without a number is its own group, and so is one of addresses, which has dots
-/// of its own: `icmp 192.0.2.1 > 192.0.2.2`.
+/// The group of a flow: `cubic` for `cubic.3`. A name without a number is a group of its own, and so is a pair of addresses, which
+/// contains dots: `icmp 192.0.2.1 > 192.0.2.2`.
 pub fn flow_group(flow: &str) -> &str {
     match flow.rsplit_once('.').filter(|_| !flow.contains(" > ")) {
         Some((group, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => group,
@@ -128,7 +128,7 @@ fn one(key: &str, figures: &[&Datum]) -> Option<Datum> {
 
 /// Paths of figures of flows that add up: a group's is the sum over its flows, wherever it is shown.
 pub static SUMS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let adds_up = FIGURES.iter().filter(|figure| figure.of == Of::Flow && figure.together == Together::Sum);
+    let adds_up = FIGURES.iter().filter(|figure| figure.of == Owner::Flow && figure.together == Together::Sum);
     adds_up.map(|figure| figure.path).collect()
 });
 

@@ -24,7 +24,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Scenario, ScenarioError> {
     load_with(path.as_ref(), &[])
 }
 
-/// The same with settings.
+/// Reads a scenario file and sets some of its keys.
 pub fn load_with(path: &Path, settings: &[Setting]) -> Result<Scenario, ScenarioError> {
     let text = scenario_text(path)?;
     parse(path, &text, settings)

@@ -1,7 +1,7 @@
 //! Judges runs by expectations: `bulk.goodput >= 90mbit`.
 //!
-//! Rates and counts of a group are its flows' sums ([`crate::figures::SUMS`]). Of other figures each flow has to meet an expectation, unless it combines them; a figure that a run lacks does not meet it. Several runs
-//! have to meet it each, or their mean has to.
+//! A group's rates and counts are its flows' sums ([`crate::figures::SUMS`]). For other figures each flow must meet the expectation, unless the
+//! expectation combines the flows. A run without the figure fails. With several runs, each run or their mean must meet it.
 use crate::lookup::Lookup;
 use narrows_scenario::Expectation;
 use narrows_scenario::expect::{Relation, Runs, allowed, unit_of};
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Reading {
     /// The figure's key in the summary: `goodput_mbit`.
     pub key: String,
-    /// The figure that is furthest from what is expected; `None` if the run lacks it.
+    /// The value furthest from the expected one; `None` if the run lacks it.
     pub measured: Option<f64>,
     /// The hop or flow that has it.
     pub of: String,
@@ -22,12 +22,12 @@ pub struct Reading {
     pub holds: bool,
 }
 
-/// Reads what an expectation is about from a run's summary.
+/// Looks up the figure of an expectation in a run's summary, and compares it.
 ///
 /// # Errors
 /// The figure does not exist, or the expectation's value is of another unit.
 pub fn read(expectation: &Expectation, summary: &Lookup) -> Result<Reading, String> {
-    // A fold is over flows.
+    // `mean(…)` and its like combine single flows.
     let found = match expectation.fold {
         Some(_) => summary.find_each(&expectation.path),
         None => summary.find(&expectation.path),

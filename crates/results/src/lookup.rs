@@ -16,8 +16,8 @@ use serde_json::Value;
 pub struct Found {
     /// Its key in the summary, with the unit: `rtt_ms.p99`.
     pub key: String,
-    /// Its values, with the name of the hop, flow or group (empty for the run): one, or one for each flow of a group that has it. None
-    /// if the run lacks the figure.
+    /// Its values, each with the name of the hop, flow or group (empty for the run): one, or one per flow of a group. Empty if the run
+    /// lacks the figure.
     pub values: Vec<(String, f64)>,
 }
 
@@ -26,7 +26,7 @@ pub struct Found {
 pub struct Lookup(Value);
 
 impl Lookup {
-    /// For this summary.
+    /// Prepares a summary for look-ups.
     pub fn of(summary: &Summary) -> Lookup {
         Lookup(serde_json::to_value(summary).unwrap_or_default())
     }
@@ -34,7 +34,7 @@ impl Lookup {
     /// The figure at this path.
     ///
     /// # Errors
-    /// What is wrong with the path, and what there is instead.
+    /// The path leads nowhere; the message lists the figures that exist.
     pub fn find(&self, path: &str) -> Result<Found, String> {
         self.find_with(path, &|part| part.of_group())
     }
@@ -61,7 +61,7 @@ impl Lookup {
             let name = &matches[0].name;
             return Err(format!("{name:?} is a hop and a flow; allowed: hop.{rest} or flow.{rest}"));
         }
-        // A figure that is there before a fault, and a fault before a figure that the run lacks.
+        // A value wins over an error, and an error over a figure that the run lacks.
         let best = found.iter().find(has_values).or_else(|| found.iter().find(|found| found.is_err()));
         best.or(found.first()).cloned().unwrap_or_else(|| self.of_run(path))
     }
@@ -118,7 +118,7 @@ impl Lookup {
     }
 }
 
-/// A hop or flows, and the key that is asked of them.
+/// A hop or some flows, and the key to look up in them.
 struct Part<'a> {
     name: String,
     key: &'a str,
@@ -144,7 +144,7 @@ impl Part<'_> {
         Ok(found)
     }
 
-    /// The values' sum, divided by this number, as the figure of the group; none of none.
+    /// The group's figure: the sum of the values divided by `by`; empty without values.
     fn together(&self, values: &[(String, f64)], by: usize) -> Vec<(String, f64)> {
         let sum: f64 = values.iter().map(|(_, value)| value).sum();
         values.first().map(|_| (self.name.clone(), sum / by as f64)).into_iter().collect()
@@ -243,7 +243,7 @@ fn first(names: &[String]) -> String {
     }
 }
 
-/// Most names that a message lists.
+/// Maximum number of names in a message.
 const LISTED: usize = 20;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Quality of outcome (draft-ietf-ippm-qoo-10): an application's requirement, and the score of what it got.
 use std::fmt;
 
-/// What an application needs (§3.2). Latency and loss have a value for optimal performance and one at which the application
+/// The network requirement of an application (§3.2). Latency and loss have a value for optimal performance and one at which the application
 /// becomes unacceptable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Requirement {

@@ -22,7 +22,7 @@ pub enum Format {
     JsonLines,
 }
 
-/// Do these first bytes of a file belong to a table of runs?
+/// Whether a file that begins with these bytes is a table of runs.
 pub fn is_table(head: &[u8]) -> bool {
     [&b"run,seed"[..], b"{\"run\":", b"PAR1"].iter().any(|start| head.starts_with(start))
 }
@@ -59,9 +59,9 @@ pub struct Rows {
     pub rows: Vec<Vec<Option<Datum>>>,
 }
 
-/// What a column holds.
+/// The type of a column's cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Words.
     Text,
     /// Numbers.
@@ -80,8 +80,8 @@ impl Rows {
         }
     }
 
-    /// What the columns hold.
-    pub fn kinds(&self) -> Vec<Kind> {
+    /// The types of all columns.
+    pub fn kinds(&self) -> Vec<ColumnKind> {
         (0..self.columns.len()).map(|n| self.kind(n)).collect()
     }
 
@@ -98,10 +98,10 @@ impl Rows {
     fn json_lines(&self) -> String {
         let kinds = self.kinds();
         let names: Vec<String> = self.columns.iter().map(|column| json(&column.name)).collect();
-        let value = |kind: Kind, cell: &Option<Datum>| match (kind, cell) {
+        let value = |kind: ColumnKind, cell: &Option<Datum>| match (kind, cell) {
             (_, None) => "null".to_owned(),
-            (Kind::Whole, Some(Datum::Number(number))) => format!("{number:.0}"),
-            (Kind::Number, Some(Datum::Number(number))) => json(number),
+            (ColumnKind::Whole, Some(Datum::Number(number))) => format!("{number:.0}"),
+            (ColumnKind::Number, Some(Datum::Number(number))) => json(number),
             (_, Some(cell)) => json(&cell.shown()),
         };
         let mut out = String::new();
@@ -116,7 +116,7 @@ impl Rows {
     }
 
     /// The table as Parquet, with columns of these kinds.
-    pub(crate) fn parquet(&self, kinds: &[Kind]) -> Result<Vec<u8>> {
+    pub(crate) fn parquet(&self, kinds: &[ColumnKind]) -> Result<Vec<u8>> {
         let mut writer = SerializedFileWriter::new(Vec::new(), self.schema(kinds)?, Arc::new(properties()))?;
         for rows in self.rows.chunks(GROUP) {
             let mut group = writer.next_row_group()?;
@@ -126,12 +126,12 @@ impl Rows {
                 let levels: Vec<i16> =
                     rows.iter().map(|row| i16::from(row.get(n).is_some_and(Option::is_some))).collect();
                 match kind {
-                    Kind::Text => {
+                    ColumnKind::Text => {
                         let texts: Vec<ByteArray> = cells().map(|cell| cell.shown().into_bytes().into()).collect();
                         column::<ByteArrayType>(&mut group, &texts, &levels)?;
                     }
-                    Kind::Number => column::<DoubleType>(&mut group, &numbers().collect::<Vec<f64>>(), &levels)?,
-                    Kind::Whole => {
+                    ColumnKind::Number => column::<DoubleType>(&mut group, &numbers().collect::<Vec<f64>>(), &levels)?,
+                    ColumnKind::Whole => {
                         column::<Int64Type>(&mut group, &numbers().map(|n| n as i64).collect::<Vec<i64>>(), &levels)?;
                     }
                 }
@@ -141,12 +141,12 @@ impl Rows {
         writer.into_inner()
     }
 
-    fn schema(&self, kinds: &[Kind]) -> Result<TypePtr> {
+    fn schema(&self, kinds: &[ColumnKind]) -> Result<TypePtr> {
         let column = |n: usize| {
             let physical = match kinds[n] {
-                Kind::Text => Physical::BYTE_ARRAY,
-                Kind::Number => Physical::DOUBLE,
-                Kind::Whole => Physical::INT64,
+                ColumnKind::Text => Physical::BYTE_ARRAY,
+                ColumnKind::Number => Physical::DOUBLE,
+                ColumnKind::Whole => Physical::INT64,
             };
             let column =
                 Type::primitive_type_builder(&self.columns[n].name, physical).with_repetition(Repetition::OPTIONAL);
@@ -161,13 +161,13 @@ impl Rows {
         Ok(Arc::new(Type::group_type_builder("rows").with_fields(fields).build()?))
     }
 
-    /// What the column with this index holds.
-    pub fn kind(&self, n: usize) -> Kind {
+    /// The type of the column with this index.
+    pub fn kind(&self, n: usize) -> ColumnKind {
         let is_text = |row: &Vec<Option<Datum>>| matches!(row.get(n), Some(Some(Datum::Text(_))));
         match (self.rows.iter().any(is_text), self.columns[n].whole) {
-            (true, _) => Kind::Text,
-            (false, true) => Kind::Whole,
-            (false, false) => Kind::Number,
+            (true, _) => ColumnKind::Text,
+            (false, true) => ColumnKind::Whole,
+            (false, false) => ColumnKind::Number,
         }
     }
 }

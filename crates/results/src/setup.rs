@@ -9,7 +9,7 @@ use narrows_scenario::{Flow, Hop, RateSpec, Rtt, Scenario, Start};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a run was made of.
+/// The conditions of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Setup {
     /// Per hop.

@@ -49,7 +49,7 @@ pub(crate) fn write(curves: &[Curve<'_>], x: &str, y: &str) -> Result<Vec<u8>> {
     writer.into_inner()
 }
 
-/// How every file is written.
+/// The properties of every file: compression and statistics.
 pub(crate) fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::SNAPPY)

@@ -3,7 +3,7 @@ use crate::cells::Cell;
 use crate::model::{Axis, Plot, Study, wanted};
 use crate::report::Report;
 use crate::rows::{Entry, Points, Row};
-use narrows_report::chart::{Chart, Grid, Kind, Line};
+use narrows_report::chart::{Chart, ChartKind, Grid, Line};
 use narrows_report::thin;
 use narrows_results::RunResult;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use toml::Value;
 impl Study {
     /// Whether any plot draws the first seed's result, so that it must be kept in addition to the figures.
     pub fn draws_runs(&self) -> bool {
-        self.plots.iter().any(|plot| matches!(plot.kind, Kind::Series | Kind::Cdf))
+        self.plots.iter().any(|plot| matches!(plot.kind, ChartKind::Series | ChartKind::Cdf))
     }
 
     /// The parts of a run that the plots draw.
@@ -25,15 +25,15 @@ impl Plot {
     fn of(&self, result: &RunResult) -> Option<Points> {
         let source = self.source.as_deref()?;
         match self.kind {
-            Kind::Lines | Kind::Heat => None,
-            Kind::Series => {
+            ChartKind::Lines | ChartKind::Heat => None,
+            ChartKind::Series => {
                 let series = result.series.iter().find(|s| s.source == source && s.metric == self.metric)?;
                 let within = |point: &&(f64, f64)| (self.from..=self.to.unwrap_or(f64::INFINITY)).contains(&point.0);
                 let points: Points = series.points.iter().filter(within).copied().collect();
                 let points = self.bin.map_or_else(|| points.clone(), |width| binned(&points, width));
                 Some(thin::series(&points, MAX_POINTS))
             }
-            Kind::Cdf => {
+            ChartKind::Cdf => {
                 let cdf = result.cdfs.iter().find(|c| c.source == source && c.metric == self.metric)?;
                 Some(thin::cdf(&cdf.points, MAX_POINTS))
             }
@@ -46,10 +46,10 @@ impl Report<'_> {
     pub(crate) fn charts(&self, p: usize) -> Vec<Chart> {
         let plot = &self.runs.study.plots[p];
         let (lines, x, y) = match plot.kind {
-            Kind::Heat => return self.heat_maps(plot),
-            Kind::Lines => (self.lines(plot), self.along(plot), plot.y.clone()),
-            Kind::Series => (self.of_runs(p), "time, s".to_owned(), plot.y.clone()),
-            Kind::Cdf => (self.of_runs(p), plot.y.clone(), "share of packets".to_owned()),
+            ChartKind::Heat => return self.heat_maps(plot),
+            ChartKind::Lines => (self.lines(plot), self.along(plot), plot.y.clone()),
+            ChartKind::Series => (self.of_runs(p), "time, s".to_owned(), plot.y.clone()),
+            ChartKind::Cdf => (self.of_runs(p), plot.y.clone(), "share of packets".to_owned()),
         };
         let chart = Chart { kind: plot.kind, title: plot.title.clone(), x, y, lines, grid: None };
         if chart.lines.is_empty() { Vec::new() } else { vec![chart] }

@@ -1,7 +1,7 @@
-//! The cells that a world runs that is slower than the simulator: `experiments/PAPER/kernel.toml` and `live.toml`.
+//! The cells for worlds that are slower than the simulator: `experiments/PAPER/kernel.toml` and `live.toml`.
 //!
-//! A guest takes as long for a second at 100 Mbit/s as the simulator for hours, and real time cannot be hurried, so these worlds run a few cells of a study,
-//! and shorter ones. A file names places in the paper's studies, each with a duration by level; a place without a level's duration is not run at that level.
+//! In a guest, a second at 100 Mbit/s takes as long as hours in the simulator, and the live world runs in real time. So these worlds run only a few
+//! cells of a study, and shorten them. A file names places in the paper's studies, each with a duration by level; a place without a level's duration is not run at that level.
 use crate::cells::Cell;
 use crate::model::{Level, Study, StudyError};
 use crate::rows::Runs;
@@ -36,15 +36,15 @@ impl Choice {
 #[serde(deny_unknown_fields)]
 struct File {
     cells: Vec<Place>,
-    /// Keys of the studies' scenarios that keep their defaults here, also in the simulator beside this world: what its senders cannot be told.
+    /// Keys of the studies' scenarios that keep their defaults here, also in the simulator beside this world: settings that its senders lack.
     #[serde(default)]
     without: Vec<String>,
-    /// What a reader should know of a figure here.
+    /// Remarks on figures in this world.
     #[serde(default)]
     notes: BTreeMap<String, String>,
 }
 
-/// A place in a study. Of several that name a cell the first one counts.
+/// A place in a study. If several places name a cell, the first one applies.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Place {
@@ -74,7 +74,7 @@ pub struct Chosen {
     pub cells: Vec<Cell>,
     /// How many runs of each are made.
     pub runs: Vec<u64>,
-    /// What a reader should know of the figure here.
+    /// Remarks on the figure in this world.
     pub note: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub fn chosen(choice: Choice, level: Level) -> Result<Vec<Chosen>, StudyError> {
     Ok(all)
 }
 
-/// The keys of a paper's scenarios that this world's senders cannot be told.
+/// The keys of a paper's scenarios that this world's senders cannot set.
 pub(crate) fn without(choice: Choice, paper: &str) -> Result<Vec<String>, StudyError> {
     let file = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == choice.file());
     let read = |&(paper, name, text): &(&str, &str, &str)| match toml::from_str::<File>(text) {

@@ -1,6 +1,6 @@
 //! A paper's claims in words: an order of two queues, their equality, or a bound that holds everywhere.
 //!
-//! A claim is about one metric of the rows at its place. It counts once in the score, whatever the number of rows, and it is met if
+//! A claim covers one metric of the rows at its place. It counts once in the score, however many rows it covers, and is met if
 //! every row meets it. Means are compared without a margin: any difference satisfies a paper that says "below".
 use crate::model::{Metric, Study, text, wanted};
 use crate::report::Report;
@@ -19,7 +19,7 @@ type Place = BTreeMap<String, Value>;
 pub(crate) struct Claim {
     /// The paper's words, or nearly, and their place in the paper.
     pub(crate) says: String,
-    /// The rows that the claim is about.
+    /// The rows that the claim covers.
     #[serde(default)]
     at: Place,
     metric: String,
@@ -45,7 +45,7 @@ enum Asked<'a> {
 
 /// A claim compared with the measured figures.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Verdict {
+pub struct ClaimResult {
     /// The paper's words.
     pub says: String,
     /// Whether every row meets it.
@@ -54,7 +54,7 @@ pub struct Verdict {
     pub measured: String,
 }
 
-impl Verdict {
+impl ClaimResult {
     /// As words for a sheet, and whether the claim is met.
     pub(crate) fn words(self) -> (String, bool) {
         (format!("{}; {}", self.says, self.measured), self.met)
@@ -120,7 +120,7 @@ impl Claim {
 
 impl Report<'_> {
     /// Every claim of the study, compared with the measured figures.
-    pub fn claims(&self, rule: &Rule) -> Vec<Verdict> {
+    pub fn claims(&self, rule: &Rule) -> Vec<ClaimResult> {
         let study = self.runs.study;
         let verdict = |claim: &Claim| {
             // The study was checked when it was read.
@@ -130,7 +130,7 @@ impl Report<'_> {
                 here.flat_map(|row| self.compared(row, &asked, (metric, other), rule)).collect();
             let met = !compared.is_empty() && compared.iter().all(|one| one.met);
             let measured = format!("{}: {}", claim.head(&asked), listed(&compared));
-            Some(Verdict { says: claim.says.clone(), met, measured })
+            Some(ClaimResult { says: claim.says.clone(), met, measured })
         };
         study.claims.iter().filter_map(verdict).collect()
     }
@@ -203,5 +203,5 @@ fn figure(measured: Option<f64>, metric: &Metric) -> String {
     measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"))
 }
 
-/// Most comparisons of a claim that are shown.
+/// Maximum number of comparisons shown for a claim.
 const SHOWN: usize = 6;

@@ -1,4 +1,4 @@
-//! Cells that nobody chose: scenarios drawn from a seed, to compare the simulator with a Linux kernel where neither was looked at before.
+//! Randomly drawn cells: scenarios from a seed, to compare the simulator with a Linux kernel on cases on which neither was tuned.
 //!
 //! A draw is a file of a scenario, the same bytes on every machine. Its numbers have two significant digits, so that the file reads well. The kinds
 //! follow each other, so that any eight cells in a row have each of them once; a cell depends on the seed and its number, not on how many are drawn.
@@ -8,7 +8,7 @@ use crate::model::{Level, Study, StudyError};
 use narrows_core::Rng;
 use std::fmt::Write as _;
 
-/// What a drawn cell has beside flows, a rate, an RTT and a queue.
+/// The special feature of a drawn cell, beside flows, a rate, an RTT and a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DrawnKind {
     /// Nothing.
@@ -62,7 +62,7 @@ impl DrawnKind {
 pub struct Drawn {
     /// `03 delay step`.
     pub name: String,
-    /// What it has beside flows.
+    /// Its special feature.
     pub kind: DrawnKind,
     /// Its bottleneck and flows in one line.
     pub about: String,

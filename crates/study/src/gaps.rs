@@ -1,6 +1,6 @@
 //! Why a figure is not met, and the experiment that shows it. A paper's gaps are in `experiments/PAPER/gaps.toml`.
 //!
-//! A gap is about figures or about a claim. Those that are met need no entry, and an entry for one that is met says nothing.
+//! A gap explains figures or a claim that are not met. An entry for a figure or claim that is met has no effect.
 use crate::model::{Study, StudyError};
 use crate::rows::Row;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Gaps {
 pub(crate) struct Gap {
     /// The study's figure.
     figure: String,
-    /// The rows that it is about.
+    /// The rows that it explains.
     #[serde(default)]
     at: BTreeMap<String, Value>,
     metric: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Gap {
     pub(crate) why: String,
     /// The figure of the study that shows it.
     see: Option<String>,
-    /// Another command that shows it. Neither is given where the reason is not known.
+    /// Another command that shows it. If the reason is unknown, neither is given.
     run: Option<String>,
 }
 
@@ -43,12 +43,12 @@ impl Gaps {
         Ok(Gaps { paper: paper.to_owned(), ..toml::from_str(text).map_err(fault)? })
     }
 
-    /// Has the paper none?
+    /// Whether the paper has no gaps.
     pub(crate) fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
 
-    /// Whether every gap names what there is in these studies, all of the paper's.
+    /// Checks that every gap names an existing figure or claim; `studies` are all studies of the paper.
     pub(crate) fn check(&self, studies: &[Study]) -> Result<(), String> {
         self.gaps.iter().try_for_each(|gap| gap.check(studies))
     }

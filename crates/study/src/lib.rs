@@ -24,7 +24,7 @@ mod sweep;
 
 pub use cells::Cell;
 pub use chosen::{Choice, Chosen, chosen, chosen_of};
-pub use claims::Verdict;
+pub use claims::ClaimResult;
 pub use drawn::{Drawn, DrawnKind, drawn};
 pub use gaps::Gaps;
 pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
@@ -67,7 +67,7 @@ pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
     let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && is_study(file));
     let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
-    for kind in [recorded::Kind::Published, recorded::Kind::Authors] {
+    for kind in [recorded::RecordedKind::Published, recorded::RecordedKind::Authors] {
         if let Some((paper, file, text)) =
             EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == kind.file())
         {

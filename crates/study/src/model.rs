@@ -5,7 +5,7 @@ use crate::recorded::Authors;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_report::chart::Kind;
+use narrows_report::chart::ChartKind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Study {
     /// A short description.
     #[serde(default)]
     pub title: String,
-    /// Where it was published.
+    /// The publication.
     #[serde(default)]
     pub source: String,
     /// Background for the reader on the experiment and its results.
@@ -48,7 +48,7 @@ pub struct Study {
     pub(crate) default: Effort,
     #[serde(default)]
     pub(crate) full: Effort,
-    /// What varies; every combination is a cell.
+    /// The axes that vary; every combination of their values is a cell.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
     /// The values that each run draws.
@@ -85,7 +85,7 @@ pub(crate) struct File {
     pub(crate) text: Arc<str>,
 }
 
-/// How thoroughly a study is run.
+/// The effort with which a study is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
     /// Once, to check that it works.
@@ -280,7 +280,7 @@ pub(crate) struct Remark {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plot {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ChartKind,
     pub(crate) title: String,
     /// For series and distributions the quantity, taken from the first seed of each cell; otherwise a metric's name.
     pub(crate) metric: String,
@@ -489,7 +489,7 @@ impl Study {
 
     fn check_plot(&self, plot: &Plot) -> Result<(), String> {
         // Plots of runs, or over pooled cells, may show a part of them.
-        let pooled = if plot.kind == Kind::Lines { Pooled::Refused } else { Pooled::Named };
+        let pooled = if plot.kind == ChartKind::Lines { Pooled::Refused } else { Pooled::Named };
         self.check_labels(&plot.at, pooled)?;
         let axis = |given: Option<&String>, key: &str| {
             let name = given.ok_or_else(|| format!("plot {:?}: give `{key}`, an axis", plot.title))?;
@@ -497,9 +497,9 @@ impl Study {
             known.then_some(()).ok_or_else(|| format!("plot {:?}: there is no axis {name:?}", plot.title))
         };
         match plot.kind {
-            Kind::Series | Kind::Cdf => Ok(()),
-            Kind::Lines => axis(plot.along.as_ref(), "along").and(self.metric(&plot.metric).map(drop)),
-            Kind::Heat => {
+            ChartKind::Series | ChartKind::Cdf => Ok(()),
+            ChartKind::Lines => axis(plot.along.as_ref(), "along").and(self.metric(&plot.metric).map(drop)),
+            ChartKind::Heat => {
                 axis(plot.x.as_ref(), "x").and(axis(Some(&plot.y), "y")).and(self.metric(&plot.metric).map(drop))
             }
         }

@@ -14,21 +14,21 @@ const HEADING: [&str; 4] = ["figure", "cell", "metric", "value"];
 /// Between the labels of a cell.
 const JOINT: &str = " / ";
 
-/// What the figures of a file are.
+/// The origin of the figures in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum RecordedKind {
     /// They take the place of published ones.
     Published,
     /// They come from the authors' own program.
     Authors,
 }
 
-impl Kind {
+impl RecordedKind {
     /// The name of the file with such figures.
     pub(crate) const fn file(self) -> &'static str {
         match self {
-            Kind::Published => crate::RECORDED,
-            Kind::Authors => crate::AUTHORS,
+            RecordedKind::Published => crate::RECORDED,
+            RecordedKind::Authors => crate::AUTHORS,
         }
     }
 }
@@ -149,7 +149,7 @@ pub fn recorded_runs<'a>(measured: impl Iterator<Item = (&'a Study, &'a [Vec<f64
 }
 
 /// Adds the figures of a file to the studies. `name` is the file's name in errors.
-pub(crate) fn add(text: &str, kind: Kind, name: &str, studies: &mut [Study]) -> Result<(), StudyError> {
+pub(crate) fn add(text: &str, kind: RecordedKind, name: &str, studies: &mut [Study]) -> Result<(), StudyError> {
     for Line { number, figure, cell, metric, runs } in RecordedRuns::parse(text, name)?.0 {
         let fault = |message: String| fault(name, number, message);
         let study = studies.iter_mut().find(|study| study.figure == figure);
@@ -166,7 +166,7 @@ impl Study {
         self.authors.iter().find(is_it).map(|known| known.runs)
     }
 
-    fn add_recorded(&mut self, kind: Kind, cell: &str, metric: &str, runs: &[f64]) -> Result<(), String> {
+    fn add_recorded(&mut self, kind: RecordedKind, cell: &str, metric: &str, runs: &[f64]) -> Result<(), String> {
         let labels: Vec<&str> = cell.split(JOINT).collect();
         let axes: Vec<String> = self.row_axes().map(|axis| axis.name.clone()).collect();
         if labels.len() != axes.len() {
@@ -176,7 +176,7 @@ impl Study {
         let at = axes.into_iter().zip(labels).collect();
         self.check_place(&at)?;
         let decimals = self.metrics[self.metric_index(metric)?].decimals;
-        if kind == Kind::Authors {
+        if kind == RecordedKind::Authors {
             let metric = metric.to_owned();
             self.authors.extend(Spread::of(runs).map(|runs| Authors { at, metric, runs }));
             return Ok(());
@@ -244,7 +244,7 @@ summary = "hop.link.loss_rate"
              f,fifo / 10ms,use,0.00\nf,fifo / 20ms,use,1.00\nf,\"fq, new / 10ms\",use,2.00\nf,\"fq, new / 20ms\",use,3.00\n"
         );
         let mut studies = [study.clone()];
-        add(&text, Kind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        add(&text, RecordedKind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
         let [again] = &studies;
         let again = again.report(&cells, &values, &drawn);
         let published: Vec<_> = again.rows().iter().map(|row| row.entries[0].difference).collect();
@@ -267,7 +267,7 @@ summary = "hop.link.loss_rate"
         assert_eq!(read.find("f", "fifo / 10ms", "use"), Some(&[1.0, 2.0, 6.0][..]));
         assert_eq!(read.find("f", "fifo / 10ms", "loss"), None);
         let mut studies = [study.clone()];
-        add(&text, Kind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        add(&text, RecordedKind::Published, "recorded.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
         let here: Vec<_> = (0..4).map(|_| vec![vec![Some(3.5), None]]).collect();
         let again = studies[0].report(&cells, &here, &[]);
         let entry = &again.rows()[0].entries[0];
@@ -282,7 +282,7 @@ summary = "hop.link.loss_rate"
     fn runs_of_the_authors_program_stand_beside_the_measured_figures() {
         let text = "# of their program\nfigure,cell,metric,value\nf,fifo / 10ms,use,1 4\nf,fifo / 20ms,use,7\n";
         let mut studies = [study()];
-        add(text, Kind::Authors, "authors.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
+        add(text, RecordedKind::Authors, "authors.csv", &mut studies).unwrap_or_else(|error| panic!("{error}"));
         let [study] = &studies;
         let cells = study.cells(Level::Quick).unwrap_or_else(|error| panic!("{error}"));
         let (values, drawn) = (vec![vec![vec![Some(2.0), Some(0.5)]]; 4], vec![Vec::new(); 4]);
@@ -302,7 +302,8 @@ summary = "hop.link.loss_rate"
     #[test]
     fn what_does_not_belong_there_is_refused_with_its_line() {
         let told = |text: &str| {
-            let error = add(&format!("{}\n{text}", HEADING.join(",")), Kind::Published, "recorded.csv", &mut [study()]);
+            let error =
+                add(&format!("{}\n{text}", HEADING.join(",")), RecordedKind::Published, "recorded.csv", &mut [study()]);
             error.map_err(|error| error.to_string()).expect_err("it is wrong")
         };
         assert_eq!(told("g,fifo / 20ms,use,1"), "recorded.csv, line 2: there is no figure \"g\"");
@@ -314,6 +315,6 @@ summary = "hop.link.loss_rate"
         assert!(told("f,fifo / 20ms,use,NaN").ends_with("\"NaN\" is no number"));
         assert!(told("f,fifo / 20ms,use,\" \"").contains("no value; allowed: one, or one of each run"));
         assert_eq!(told("f,fifo / 20ms,use"), "recorded.csv, line 2: 3 fields, not 4");
-        assert!(add("x", Kind::Published, "recorded.csv", &mut []).is_err());
+        assert!(add("x", RecordedKind::Published, "recorded.csv", &mut []).is_err());
     }
 }

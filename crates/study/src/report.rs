@@ -1,6 +1,6 @@
 //! The published and the measured figures side by side, as a sheet.
 use crate::cells::Cell;
-use crate::claims::Verdict;
+use crate::claims::ClaimResult;
 use crate::model::{Hold, Metric, Study};
 use crate::rows::{Entry, Points, Row, Runs};
 use crate::rule::Rule;
@@ -102,7 +102,7 @@ impl Report<'_> {
             heads,
             names,
             rows,
-            claims: rule.map_or(Vec::new(), |rule| self.claims(rule).into_iter().map(Verdict::words).collect()),
+            claims: rule.map_or(Vec::new(), |rule| self.claims(rule).into_iter().map(ClaimResult::words).collect()),
             holds: self.holds(),
             remarks: remarks.collect(),
             charts: (0..study.plots.len()).flat_map(|p| self.charts(p)).collect(),

@@ -4,7 +4,7 @@ use crate::{Cell, Choice, Chosen, Level, Missed, Report, Rule, Score, Study, Stu
 use narrows_report::sheet::{Head, Sheet};
 use serde_json::{Value, json};
 
-/// A study that was chosen, and what is run of it.
+/// A chosen study, with the cells and the number of runs.
 pub struct Planned {
     /// The study.
     pub study: Study,
@@ -36,7 +36,7 @@ impl Planned {
         studies.into_iter().filter(wanted).map(planned).collect()
     }
 
-    /// Leaves out what this world's senders cannot be told.
+    /// Removes the settings that this world's senders lack.
     ///
     /// # Errors
     /// The file of the world's choice is wrong.
@@ -69,7 +69,7 @@ impl Planned {
 }
 
 impl Study {
-    /// Does this name select the study? `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
+    /// Whether this name selects the study: `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
     /// flows`.
     pub fn is_called(&self, id: &str) -> bool {
         let (id, figure) = (id.trim().to_lowercase(), self.figure.to_lowercase());

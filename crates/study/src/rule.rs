@@ -1,4 +1,4 @@
-//! How near a measured figure has to be to a published one.
+//! The tolerance between measured and published figures.
 //!
 //! Each paper has one rule, in `experiments/PAPER/score.toml`, that gives the allowed difference and the reason. A rule is written
 //! before its results are seen. Published bounds (`≤ 12`) apply without an allowance.

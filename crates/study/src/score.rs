@@ -20,7 +20,7 @@ pub struct Score {
 /// A figure or a claim that is not met.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missed {
-    /// What was published, and what was measured.
+    /// The published and the measured value.
     pub what: String,
     /// The reason, if the paper's gaps have one.
     pub why: Option<String>,

@@ -1,7 +1,7 @@
 //! Comparing several runs of a cell in the kernel with several in the simulator.
 //!
-//! One run of Linux is no truth: two of them differ by more than an aim where many flows share a queue, or where few packets are dropped. So means are compared with the
-//! aims, and a difference counts as unexplained only if each world's mean lies outside what the other world's runs span.
+//! A single run of Linux is not the truth: where many flows share a queue, or few packets are dropped, two runs differ by more than an aim. So the means are
+//! held against the aims, and a difference counts as unexplained only if each world's mean lies outside the range of the other world's runs.
 use crate::model::Metric;
 use crate::rule::Rule;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct Spread {
     pub low: f64,
     /// The highest.
     pub high: f64,
-    /// How many they are.
+    /// Number of runs.
     pub runs: usize,
 }
 
@@ -38,15 +38,15 @@ impl Spread {
     }
 }
 
-/// How a figure of the simulator lies to the kernel's.
+/// Agreement of the simulator's figure with the kernel's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nearness {
     /// The difference of the means is within the aim.
     Within,
-    /// It is not, but a world's mean is among the runs of the other.
+    /// It is not, but one world's mean lies in the range of the other's runs.
     InSpread,
-    /// Neither mean is among the runs of the other world.
+    /// Neither mean lies in the range of the other world's runs.
     OutsideBoth,
 }
 

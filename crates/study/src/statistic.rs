@@ -1,19 +1,19 @@
 //! The figure of a run that a metric shows, so that two measurements of it can be compared by a rule for that figure.
 use crate::model::Metric;
-use narrows_results::figure::{Of, Statistic};
+use narrows_results::figure::{Owner, Statistic};
 
 impl Metric {
     /// The figure that it shows, by its path or as a level of its series; `None` for a time and for metrics that are computed from others.
     pub fn statistic(&self) -> Option<Statistic> {
         if let Some(series) = self.series.as_ref().filter(|series| series.take.is_level()) {
-            let of = if series.source.starts_with("hop:") { Of::Hop } else { Of::Flow };
+            let of = if series.source.starts_with("hop:") { Owner::Hop } else { Owner::Flow };
             let key = [series.metric.clone(), format!("{}.mean", series.metric)];
             return key.iter().find_map(|key| Statistic::find(of, key));
         }
         let path = self.summary.as_deref()?;
-        let (of, path) = path.strip_prefix("hop.").map(|path| (Of::Hop, path)).or_else(|| {
+        let (of, path) = path.strip_prefix("hop.").map(|path| (Owner::Hop, path)).or_else(|| {
             let path = path.strip_prefix("flow.")?;
-            Some((Of::Flow, path))
+            Some((Owner::Flow, path))
         })?;
         // A name may have dots.
         path.match_indices('.').find_map(|(at, _)| Statistic::find(of, &path[at + 1..]))

@@ -1,9 +1,9 @@
-//! Sweeps of a user's own: a scenario file and values for its keys, in place of a study's file.
+//! Sweeps without a study file: a scenario file and values for its keys.
 use crate::model::{Axis, File, Metric, Plot, Study, StudyError, text};
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
-use narrows_report::chart::Kind;
-use narrows_results::figure::{Of, Statistic};
+use narrows_report::chart::ChartKind;
+use narrows_results::figure::{Owner, Statistic};
 use narrows_scenario::expect::UNITS;
 use narrows_scenario::{Scenario, Setting};
 pub use plan::{Request, RunFigures, Sweep, SweepError};
@@ -73,8 +73,8 @@ impl Study {
         self.metrics.push(Metric { name, unit: unit.to_owned(), decimals, ..plain(path) });
     }
 
-    /// Metrics, a title and, if it `draws`, plots for a study that has none: use and delay of each hop, and what each group of flows
-    /// gets.
+    /// Adds metrics, a title and, if it `draws`, plots to a study that has none: utilisation and delay of each hop, goodput and delay of
+    /// each group of flows.
     pub fn complete(&mut self, scenario: &Scenario, draws: bool) {
         if self.title.is_empty() {
             let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -94,7 +94,7 @@ impl Study {
     fn plots_of(&self, metric: &Metric) -> Vec<Plot> {
         let mut axes: Vec<&Axis> = self.axes.iter().filter(|axis| !axis.pooled && axis.labels().len() > 1).collect();
         let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-        let plot = |kind: Kind, y: String| Plot {
+        let plot = |kind: ChartKind, y: String| Plot {
             kind,
             title: metric.name.clone(),
             metric: metric.name.clone(),
@@ -113,12 +113,12 @@ impl Study {
         let numeric = axes.iter().filter(|axis| axis.amounts().is_some()).max_by_key(|axis| axis.labels().len());
         if let Some(along) = numeric {
             let y = format!("{}{unit}", metric.name);
-            plots.push(Plot { along: Some(along.name.clone()), ..plot(Kind::Lines, y) });
+            plots.push(Plot { along: Some(along.name.clone()), ..plot(ChartKind::Lines, y) });
         }
         // The two longest axes make the map; the others distinguish maps.
         axes.sort_by_key(|axis| std::cmp::Reverse(axis.labels().len()));
         if let [x, y, ..] = axes[..] {
-            plots.push(Plot { x: Some(x.name.clone()), ..plot(Kind::Heat, y.name.clone()) });
+            plots.push(Plot { x: Some(x.name.clone()), ..plot(ChartKind::Heat, y.name.clone()) });
         }
         plots
     }
@@ -159,9 +159,9 @@ fn named(path: &str) -> (String, &'static str) {
 }
 
 fn defaults(scenario: &Scenario) -> Vec<Metric> {
-    let metric = |of: Of, name: &str, key: &str, decimals: usize| {
+    let metric = |of: Owner, name: &str, key: &str, decimals: usize| {
         let statistic = Statistic::find(of, key)?;
-        let (figure, owner) = (statistic.figure, if of == Of::Hop { "hop" } else { "flow" });
+        let (figure, owner) = (statistic.figure, if of == Owner::Hop { "hop" } else { "flow" });
         Some(Metric {
             name: format!("{name} {}", statistic.title()),
             unit: figure.unit().to_owned(),
@@ -171,16 +171,16 @@ fn defaults(scenario: &Scenario) -> Vec<Metric> {
         })
     };
     let of_hops = scenario.hops.iter().take(SHOWN).flat_map(|hop| {
-        [metric(Of::Hop, &hop.name, "utilisation", 1), metric(Of::Hop, &hop.name, "sojourn_ms.p99", 1)]
+        [metric(Owner::Hop, &hop.name, "utilisation", 1), metric(Owner::Hop, &hop.name, "sojourn_ms.p99", 1)]
     });
     let of_flows = scenario.flows.iter().take(SHOWN).flat_map(|flow| {
         let delay = if flow.transport.is_controlled() { "rtt_ms.p99" } else { "sojourn_ms.p99" };
-        [metric(Of::Flow, &flow.name, "goodput_mbit", 2), metric(Of::Flow, &flow.name, delay, 1)]
+        [metric(Owner::Flow, &flow.name, "goodput_mbit", 2), metric(Owner::Flow, &flow.name, delay, 1)]
     });
     of_hops.chain(of_flows).flatten().collect()
 }
 
-/// Most hops, and most groups of flows, that the default metrics show.
+/// Maximum number of hops, and of groups of flows, in the default metrics.
 const SHOWN: usize = 3;
 
 impl Axis {

@@ -3,7 +3,7 @@ use super::household::Household;
 use super::queues::{Candidate, Recipe};
 use super::score::{Fares, Outcome, are_equal};
 use narrows_core::Rate;
-use narrows_report::chart::{Chart, Grid, Kind};
+use narrows_report::chart::{Chart, ChartKind, Grid};
 use narrows_report::sheet::{Head, Sheet};
 use serde_json::{Value, json};
 
@@ -171,7 +171,7 @@ impl Answer<'_> {
             range: Some((0.0, 100.0)),
         };
         Chart {
-            kind: Kind::Heat,
+            kind: ChartKind::Heat,
             title: "How each use fares, 0 to 100".to_owned(),
             x: "uses".to_owned(),
             y: "queues".to_owned(),

@@ -1,6 +1,6 @@
 //! A probe's page: the figures of both directions, and curves of both subflows over time.
 use narrows_probe::{Answer, Curves, Measured};
-use narrows_report::chart::{Chart, Kind, Line};
+use narrows_report::chart::{Chart, ChartKind, Line};
 use narrows_report::sheet::{Head, Sheet};
 
 /// One sheet for each direction that was measured.
@@ -47,7 +47,7 @@ const BESIDE: &str = "Measured beside other traffic: the link may carry more, an
 
 fn charts(curves: &Curves) -> Vec<Chart> {
     let chart = |title: &str, y: &str, lines: Vec<Line>| Chart {
-        kind: Kind::Series,
+        kind: ChartKind::Series,
         title: title.into(),
         x: "time, s".into(),
         y: y.into(),

@@ -66,11 +66,11 @@ struct Panel {
     metric: String,
     title: String,
     unit: String,
-    /// What it is, in one line.
+    /// Its meaning in one line.
     about: &'static str,
     /// Whether it is among the charts shown first.
     first: bool,
-    /// Is it there for hops, for flows?
+    /// Whether hops have it, and whether flows have it.
     hop: bool,
     flow: bool,
 }

@@ -1,5 +1,5 @@
 //! Reading a figure from a summary by the same path that names it.
-use super::{Among, Better, Class, Column, Figure, Of, Read, Section, Together, When};
+use super::{Among, Better, Class, Figure, Owner, Placement, Read, Section, Together, When};
 use crate::summary::{
     Application, Completion, Cost, Drops, Fairness, Messages, Quantiles, RttQuantiles, Timing, Verdicts, Video, Voice,
 };
@@ -10,12 +10,12 @@ pub(super) const ANY: &str = "REASON";
 
 /// A step of a path, through an `Option` or not.
 pub(super) trait Field {
-    type Of;
-    fn known(&self) -> Option<&Self::Of>;
+    type Inner;
+    fn known(&self) -> Option<&Self::Inner>;
 }
 
 impl<T> Field for Option<T> {
-    type Of = T;
+    type Inner = T;
     fn known(&self) -> Option<&T> {
         self.as_ref()
     }
@@ -24,7 +24,7 @@ impl<T> Field for Option<T> {
 macro_rules! fields {
     ($($of:ty),* $(,)?) => {
         $(impl Field for $of {
-            type Of = $of;
+            type Inner = $of;
             fn known(&self) -> Option<&$of> {
                 Some(self)
             }
@@ -89,7 +89,7 @@ pub(super) const fn statistics<I, T: Measured>(_: fn(&I) -> Option<&T>) -> &'sta
 macro_rules! figure {
     ($of:ident, $item:ty: $first:ident $(. $rest:ident)*, $title:literal, $class:ident, $better:ident, $sentence:literal) => {
         $crate::figure::Figure::new(
-            ($crate::figure::Of::$of, concat!(stringify!($first) $(, ".", stringify!($rest))*)),
+            ($crate::figure::Owner::$of, concat!(stringify!($first) $(, ".", stringify!($rest))*)),
             $crate::figure::read::statistics(|item: &$item| {
                 let field = $crate::figure::read::Field::known(&item.$first);
                 $(let field = field.and_then(|field| $crate::figure::read::Field::known(&field.$rest));)*
@@ -108,7 +108,7 @@ pub(super) use figure;
 
 impl Figure {
     pub(super) const fn new(
-        (of, path): (Of, &'static str),
+        (of, path): (Owner, &'static str),
         statistics: &'static [&'static str],
         (title, class, better, sentence): (&'static str, Class, Better, &'static str),
         read: Read,
@@ -146,7 +146,7 @@ impl Figure {
     }
 
     /// Tables show it.
-    pub(super) const fn table(self, section: Section, columns: &'static [Column]) -> Figure {
+    pub(super) const fn table(self, section: Section, columns: &'static [Placement]) -> Figure {
         Figure { section: Some(section), columns, ..self }
     }
 
@@ -157,23 +157,23 @@ impl Figure {
 }
 
 /// The column of a figure that is one number.
-pub(super) const fn one(when: When) -> Column {
+pub(super) const fn one(when: When) -> Placement {
     stat("", when)
 }
 
 /// The column of a statistic.
-pub(super) const fn stat(which: &'static str, when: When) -> Column {
-    Column { which, when, spare: None, beside: false }
+pub(super) const fn stat(which: &'static str, when: When) -> Placement {
+    Placement { which, when, spare: None, beside: false }
 }
 
-impl Column {
+impl Placement {
     /// A narrow table does without it.
-    pub(super) const fn spare(self, rank: u8) -> Column {
-        Column { spare: Some(rank), ..self }
+    pub(super) const fn spare(self, rank: u8) -> Placement {
+        Placement { spare: Some(rank), ..self }
     }
 
     /// The table of flow groups side by side has it.
-    pub(super) const fn beside(self) -> Column {
-        Column { beside: true, ..self }
+    pub(super) const fn beside(self) -> Placement {
+        Placement { beside: true, ..self }
     }
 }

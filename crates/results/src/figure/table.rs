@@ -2,7 +2,7 @@
 use super::Among::{Alike, Finished, Web};
 use super::When::{Always, IfAny, IfThere, InDifferences, OfFlows};
 use super::read::{Measured, figure, one, stat};
-use super::{Better, Class, Figure, Of, Read, Section};
+use super::{Better, Class, Figure, Owner, Read, Section};
 use crate::summary::{FlowSummary, HopSummary, Quantiles, Summary};
 
 macro_rules! hop {
@@ -38,13 +38,13 @@ pub static FIGURES: &[Figure] = &[
     hop!(loss_rate, "loss rate", Share, Less, "drops ÷ packets that left the queue, sent or dropped, 0 to 1")
         .table(Section::Losses, &[one(InDifferences)]),
     hop!(marks, "marks", Count, Neither, "packets that the queue marked CE").table(Section::Losses, &[one(IfAny).spare(10)]),
-    setup(Of::Hop, "rate_mbit", "rate", Class::Rate, "the link's rate at the start, or a trace's mean"),
-    series(Of::Hop, "drops_per_s", "Drops", (Class::Count, Better::Less), "packets that the queue drops, by any rule", 5),
-    series(Of::Hop, "drop_probability", "Drop probability", (Class::Index, Better::Neither),
+    setup(Owner::Hop, "rate_mbit", "rate", Class::Rate, "the link's rate at the start, or a trace's mean"),
+    series(Owner::Hop, "drops_per_s", "Drops", (Class::Count, Better::Less), "packets that the queue drops, by any rule", 5),
+    series(Owner::Hop, "drop_probability", "Drop probability", (Class::Index, Better::Neither),
         "probability with which the queue drops or marks an arriving packet", 11),
-    series(Of::Hop, "limit_packets", "Limit", (Class::Amount, Better::Neither),
+    series(Owner::Hop, "limit_packets", "Limit", (Class::Amount, Better::Neither),
         "packets that the queue holds at most, or a flow's buffer does", 12),
-    series(Of::Hop, "target_ms", "Target", (Class::Delay, Better::Neither), "sojourn time that the queue aims at", 13),
+    series(Owner::Hop, "target_ms", "Target", (Class::Delay, Better::Neither), "sojourn time that the queue aims at", 13),
 
     // Flows.
     flow!(goodput_mbit, "goodput", Rate, More,
@@ -88,7 +88,7 @@ pub static FIGURES: &[Figure] = &[
     flow!(verdicts.queued_s, "queued", Delay, Less,
         "time in which at least four packets of the connection waited in queues, on average over a tenth of a second"),
     flow!(verdicts.queued_right, "queued, verdict right", Share, More, "share of this time (`queued_s`) with a right verdict"),
-    Figure::new((Of::Flow, "delay_ms"), Quantiles::STATISTICS,
+    Figure::new((Owner::Flow, "delay_ms"), Quantiles::STATISTICS,
         ("delay", Class::Delay, Better::Less, "one-way delay of datagrams; of messages from write to read"),
         Read::Flow(|flow, which| {
             let application = flow.application?;
@@ -142,18 +142,18 @@ pub static FIGURES: &[Figure] = &[
     flow!(application.rpm, "RPM", Count, More, "round trips per minute on the loaded connection")
         .worst().table(Section::Applications, &[one(IfThere).spare(13)]),
     flow!(active, "active", Share, Neither, "share of time in which payload arrived; only of programs' flows"),
-    setup(Of::Flow, "base_rtt_ms", "base RTT", Class::Delay, "the round-trip time without queues, as the scenario gives it"),
-    series(Of::Flow, "cwnd_packets", "Congestion window", (Class::Amount, Better::Neither),
+    setup(Owner::Flow, "base_rtt_ms", "base RTT", Class::Delay, "the round-trip time without queues, as the scenario gives it"),
+    series(Owner::Flow, "cwnd_packets", "Congestion window", (Class::Amount, Better::Neither),
         "packets that the sender may have in flight", 3),
-    series(Of::Flow, "srtt_ms", "Smoothed RTT", (Class::Delay, Better::Less),
+    series(Owner::Flow, "srtt_ms", "Smoothed RTT", (Class::Delay, Better::Less),
         "the sender's moving average of its RTT (RFC 6298)", 6),
-    series(Of::Flow, "ssthresh_packets", "Slow-start threshold", (Class::Amount, Better::Neither),
+    series(Owner::Flow, "ssthresh_packets", "Slow-start threshold", (Class::Amount, Better::Neither),
         "window at which slow start ends (RFC 5681)", 7),
-    series(Of::Flow, "inflight_packets", "In flight", (Class::Amount, Better::Neither),
+    series(Owner::Flow, "inflight_packets", "In flight", (Class::Amount, Better::Neither),
         "packets sent and neither acknowledged nor counted as lost", 8),
-    series(Of::Flow, "pacing_mbit", "Pacing rate", (Class::Rate, Better::Neither),
+    series(Owner::Flow, "pacing_mbit", "Pacing rate", (Class::Rate, Better::Neither),
         "rate at which the sender lets packets leave", 9),
-    series(Of::Flow, "target_mbit", "Encoder's rate", (Class::Rate, Better::More),
+    series(Owner::Flow, "target_mbit", "Encoder's rate", (Class::Rate, Better::More),
         "rate that the rate control of a video call gives to the encoder", 10),
 
     // The run.
@@ -176,13 +176,13 @@ pub static FIGURES: &[Figure] = &[
 ];
 
 /// A condition of the run.
-const fn setup(of: Of, path: &'static str, title: &'static str, class: Class, sentence: &'static str) -> Figure {
+const fn setup(of: Owner, path: &'static str, title: &'static str, class: Class, sentence: &'static str) -> Figure {
     Figure::new((of, path), &[], (title, class, Better::Neither, sentence), Read::Setup)
 }
 
 /// A quantity that only series have; what a queue or a controller reports of itself is one of them if charts should name it.
 const fn series(
-    of: Of,
+    of: Owner,
     path: &'static str,
     title: &'static str,
     (class, better): (Class, Better),

@@ -102,7 +102,8 @@ fn no_figure_of_a_summary_is_missing_from_the_table() {
         flat(value).into_iter().filter(|(_, value)| value.number().is_some()).map(|(key, _)| key).collect()
     };
     let mut looked_at = 0;
-    for (of, value) in [(Of::Hop, &summary["hops"][0]), (Of::Flow, &summary["flows"][0]), (Of::Run, &summary)] {
+    for (of, value) in [(Owner::Hop, &summary["hops"][0]), (Owner::Flow, &summary["flows"][0]), (Owner::Run, &summary)]
+    {
         for key in numbers(value).into_iter().filter(|key| !conditions.contains(&key.as_str())) {
             assert!(Statistic::find(of, &key).is_some(), "{key} of a {of:?} has no row in FIGURES");
             looked_at += 1;
@@ -120,9 +121,9 @@ fn every_path_leads_to_the_value_that_the_row_reads() {
     for statistic in in_summary.flat_map(Figure::parts) {
         let (figure, which) = (statistic.figure, statistic.which.replace(read::ANY, "aqm"));
         let (owner, read) = match figure.of {
-            Of::Hop => ("hop.link.", figure.of_hop(&summary.hops[0], &which)),
-            Of::Flow => ("flow.bulk.", figure.of_flow(&summary.flows[0], &which)),
-            Of::Run => ("", figure.of_run(&summary, &which)),
+            Owner::Hop => ("hop.link.", figure.of_hop(&summary.hops[0], &which)),
+            Owner::Flow => ("flow.bulk.", figure.of_flow(&summary.flows[0], &which)),
+            Owner::Run => ("", figure.of_run(&summary, &which)),
         };
         let path = format!("{owner}{}", statistic.key().replace(read::ANY, "aqm"));
         let found = lookup.find(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -191,11 +192,11 @@ fn sums_are_rates_and_counts() {
 
 #[test]
 fn a_key_has_its_figure() {
-    let title = |of: Of, key: &str| Statistic::find(of, key).map(|statistic| statistic.name());
-    assert_eq!(title(Of::Hop, "sojourn_ms.p99").as_deref(), Some("sojourn p99 (ms)"));
-    assert_eq!(title(Of::Hop, "utilisation").as_deref(), Some("utilisation (%)"));
-    assert_eq!(title(Of::Flow, "application.voice.mos").as_deref(), Some("voice MOS"));
-    assert_eq!(title(Of::Flow, "completion_s.p50").as_deref(), Some("completion p50 (s)"));
-    assert_eq!(title(Of::Hop, "drops.by_reason.aqm").as_deref(), Some("drops by reason REASON"));
-    assert_eq!((title(Of::Hop, "sojourn_ms"), title(Of::Flow, "cwnd_packets")), (None, None));
+    let title = |of: Owner, key: &str| Statistic::find(of, key).map(|statistic| statistic.name());
+    assert_eq!(title(Owner::Hop, "sojourn_ms.p99").as_deref(), Some("sojourn p99 (ms)"));
+    assert_eq!(title(Owner::Hop, "utilisation").as_deref(), Some("utilisation (%)"));
+    assert_eq!(title(Owner::Flow, "application.voice.mos").as_deref(), Some("voice MOS"));
+    assert_eq!(title(Owner::Flow, "completion_s.p50").as_deref(), Some("completion p50 (s)"));
+    assert_eq!(title(Owner::Hop, "drops.by_reason.aqm").as_deref(), Some("drops by reason REASON"));
+    assert_eq!((title(Owner::Hop, "sojourn_ms"), title(Owner::Flow, "cwnd_packets")), (None, None));
 }

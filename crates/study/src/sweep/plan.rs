@@ -20,7 +20,7 @@ pub struct Sweep {
     pub(super) own_metrics: usize,
 }
 
-/// What to vary in a scenario's or a study's file.
+/// The file of a scenario or study, and the values to vary in it.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The file's text.
@@ -35,13 +35,13 @@ pub struct Request<'a> {
     pub runs: Option<u64>,
     /// The first run's seed; the file's if `None`.
     pub seed: Option<u64>,
-    /// Most cells for which the sheet has charts; 0 for none.
+    /// Maximum number of cells for which the sheet has charts; 0 for none.
     pub draws_up_to: usize,
     /// The traces that the scenario names.
     pub traces: &'a dyn Traces,
 }
 
-/// Why a sweep was refused.
+/// The reason for refusing a sweep.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SweepError {
     /// The file or a value is wrong.
@@ -62,7 +62,7 @@ pub struct RunFigures {
 }
 
 impl Sweep {
-    /// Most runs of a sweep.
+    /// Maximum number of runs of a sweep.
     pub const MAX_RUNS: u64 = 100_000;
 
     /// Reads the file and makes the cells. Each cell's scenario is made and checked by [`Sweep::scenario`].

@@ -9,7 +9,7 @@ use narrows_results::figures::{Datum, Part, order};
 use narrows_results::rows::{Column, Rows};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Most hops that have columns.
+/// Maximum number of hops with columns.
 const MAX_HOPS: usize = 32;
 
 /// The table; `kept` are the runs of each cell.

@@ -5,7 +5,7 @@
 use super::rule;
 use crate::failure::Failure;
 use crate::reproduce::measured::mean_srtt;
-use narrows_results::figure::{Of, Statistic};
+use narrows_results::figure::{Owner, Statistic};
 use narrows_results::{RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, Traffic, Transport};
 use narrows_study::{Row, Study};
@@ -42,11 +42,11 @@ impl CellFigure {
 }
 
 /// The figures that the rule judges, with their names; they are shown where a study has no metric of the figure.
-const BASIC: [(Of, &str, &str); 4] = [
-    (Of::Hop, "utilisation", "link used"),
-    (Of::Hop, "queue_packets.mean", "queue"),
-    (Of::Hop, "loss_rate", "dropped"),
-    (Of::Flow, "rtt_ms.mean", "RTT"),
+const BASIC: [(Owner, &str, &str); 4] = [
+    (Owner::Hop, "utilisation", "link used"),
+    (Owner::Hop, "queue_packets.mean", "queue"),
+    (Owner::Hop, "loss_rate", "dropped"),
+    (Owner::Flow, "rtt_ms.mean", "RTT"),
 ];
 
 /// Measures a run.
@@ -59,8 +59,8 @@ pub(super) fn measure(study: &Study, scenario: &Scenario, result: &RunResult) ->
     };
     let has_bulk = result.summary.flows.iter().any(|flow| is_bulk(&flow.name));
     let rtt = has_bulk.then(|| mean_srtt(result, is_bulk)).transpose()?;
-    let of_hop = |key: &str| Statistic::find(Of::Hop, key).and_then(|of| of.figure.of_hop(hop, of.which));
-    let basic = BASIC.map(|(of, key, _)| if of == Of::Hop { of_hop(key) } else { rtt });
+    let of_hop = |key: &str| Statistic::find(Owner::Hop, key).and_then(|of| of.figure.of_hop(hop, of.which));
+    let basic = BASIC.map(|(of, key, _)| if of == Owner::Hop { of_hop(key) } else { rtt });
     Ok(Measured { metrics: study.measure(&smoothed(result)?), basic })
 }
 
