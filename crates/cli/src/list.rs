@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::detector::DetectorConfig;
-use narrows_core::params::{ParamSpec, Unit};
+use narrows_core::params::ParamSpec;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
 use narrows_core::registry::{Registered, elsewhere, spelled};
@@ -220,10 +220,7 @@ impl From<Entry> for Listed {
             unit: spec.unit.word(),
             default: spec.default,
             allowed: spec.allowed,
-            choices: match spec.unit {
-                Unit::Choice(words) | Unit::Kind(words) => Some(words),
-                _ => None,
-            },
+            choices: spec.unit.choices(),
             doc: one_line(spec.doc),
         };
         let aliases = entry.aliases().collect();

@@ -86,6 +86,14 @@ impl Unit {
         }
     }
 
+    /// The words or names that it chooses from.
+    pub const fn choices(self) -> Option<&'static [&'static str]> {
+        match self {
+            Unit::Choice(words) | Unit::Kind(words) => Some(words),
+            _ => None,
+        }
+    }
+
     /// Suffixes of the number, in any letter case except for `p` and `bdp`; empty for kinds without one.
     pub fn suffixes(self) -> Vec<&'static str> {
         let names = |units: &[(&'static str, u64)]| units.iter().map(|unit| unit.0).collect();

@@ -1,7 +1,7 @@
 //! The rules for a scenario as a whole, beyond the form of each value, whether it was read from a file or built in code.
 use crate::command::CommandLine;
 use crate::error::ScenarioError;
-use crate::forms::{Form as _, Name};
+use crate::forms::{Form as _, NAME};
 use crate::keys::Table;
 use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, RTTS};
 use crate::model::{Flow, Hop, Release, Rtt, Scenario, Start};
@@ -133,7 +133,7 @@ fn unique<'a>(names: impl Iterator<Item = &'a String>, part: fn(usize) -> Part) 
     let mut seen = HashSet::new();
     for (i, name) in names.enumerate() {
         let fault = |message| Err(Fault { part: part(i), key: "name".into(), message });
-        Name.check("name", name).or_else(fault)?;
+        NAME.check("name", name).or_else(fault)?;
         if !seen.insert(name) {
             return fault(format!("name \"{name}\" is taken; names are unique"));
         }

@@ -3,8 +3,9 @@
 use crate::error::ScenarioError;
 use crate::model::Scenario;
 use crate::parse::{Context, Item, Section};
-use crate::write::line;
+use crate::write::{line, quoted};
 use serde_json::Value;
+use std::fmt::Display;
 
 mod hops;
 mod kind;
@@ -22,30 +23,35 @@ pub(crate) use rate::LinkRate;
 pub(crate) use spread::{RTT, START};
 pub(crate) use steps::Delay;
 pub(crate) use table::{Many, One, write};
-pub(crate) use text::{Name, Program, Text, That};
+pub(crate) use text::{NAME, Program, TEXT, That};
+
+/// A form, described.
+pub(crate) struct FormSpec {
+    /// The kind of value in a word: `time`.
+    pub(crate) unit: &'static str,
+    /// What is allowed, for messages.
+    pub(crate) allowed: String,
+    /// The lowest and the highest value, or what else the type in the JSON schema does not say.
+    pub(crate) range: Option<String>,
+    /// The words or the names of a registry that it chooses from.
+    pub(crate) choices: Option<&'static [&'static str]>,
+    /// Is the value a table of its own, or an array of tables?
+    pub(crate) is_table: bool,
+}
+
+impl FormSpec {
+    fn new(unit: &'static str, allowed: impl Into<String>) -> FormSpec {
+        FormSpec { unit, allowed: allowed.into(), range: None, choices: None, is_table: false }
+    }
+
+    fn within(self, low: impl Display, high: impl Display) -> FormSpec {
+        FormSpec { range: Some(format!("{low} ..= {high}")), ..self }
+    }
+}
 
 /// A form of values of the type `V`.
 pub(crate) trait Form<V> {
-    /// The kind of value in a word: `time`.
-    fn unit(&self) -> &'static str;
-
-    /// What is allowed, for messages.
-    fn allowed(&self) -> String;
-
-    /// The lowest and the highest value, if the form has them.
-    fn range(&self) -> Option<String> {
-        None
-    }
-
-    /// The words or the names of a registry that it chooses from.
-    fn choices(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    /// Is the value a table of its own, or an array of tables?
-    fn is_table(&self) -> bool {
-        false
-    }
+    fn spec(&self) -> FormSpec;
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<V, ScenarioError>;
 
@@ -55,7 +61,9 @@ pub(crate) trait Form<V> {
     }
 
     /// The value in TOML; `None` if the key is left out.
-    fn toml(&self, value: &V, of: &Scenario) -> Option<String>;
+    fn toml(&self, value: &V, of: &Scenario) -> Option<String> {
+        Some(quoted(&self.shown(value, of)))
+    }
 
     /// Writes the key with its value.
     fn write(&self, out: &mut String, key: &str, value: &V, of: &Scenario) {
@@ -77,7 +85,7 @@ pub(crate) trait Form<V> {
 
     /// The error for a missing value that is needed.
     fn missing(&self, section: &Section<'_>, key: &str) -> ScenarioError {
-        section.lacks(key, &self.allowed())
+        section.lacks(key, &self.spec().allowed)
     }
 }
 
@@ -85,20 +93,8 @@ pub(crate) trait Form<V> {
 pub(crate) struct Maybe<F>(pub(crate) F);
 
 impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
-    fn unit(&self) -> &'static str {
-        self.0.unit()
-    }
-
-    fn allowed(&self) -> String {
-        self.0.allowed()
-    }
-
-    fn range(&self) -> Option<String> {
-        self.0.range()
-    }
-
-    fn choices(&self) -> Option<&'static [&'static str]> {
-        self.0.choices()
+    fn spec(&self) -> FormSpec {
+        self.0.spec()
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Option<V>, ScenarioError> {

@@ -8,7 +8,7 @@ use crate::error::ScenarioError;
 use crate::expect::Expectation;
 use crate::forms::Form;
 use crate::model::{Flow, Hop, Record, Scenario};
-use crate::parse::{Context, Item, Section};
+use crate::parse::{Context, Section};
 use crate::schema;
 use serde_json::{Map, Value, json};
 
@@ -161,6 +161,7 @@ pub(crate) trait Rules: Sized {
 }
 
 /// What is declared about every key.
+#[derive(Clone, Copy)]
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
@@ -194,26 +195,25 @@ impl<T: Table, V, F: Form<V>> Key<T> for Field<T, V, F> {
     }
 
     fn spec(&self) -> KeySpec {
-        let About { name, doc, absent, role } = self.about;
+        let (About { name, doc, absent, role }, form) = (self.about, self.form.spec());
         KeySpec {
             name,
             doc: doc.trim(),
-            unit: self.form.unit(),
+            unit: form.unit,
             absent,
             default: match absent {
                 Absent::Default => self.form.toml((self.get)(&T::blank()), &Scenario::blank()).unwrap_or_default(),
                 Absent::Needed | Absent::Words(_) => String::new(),
             },
-            allowed: self.form.range().unwrap_or_else(|| self.form.allowed()),
-            choices: self.form.choices(),
-            is_table: self.form.is_table(),
+            allowed: form.range.unwrap_or(form.allowed),
+            choices: form.choices,
+            is_table: form.is_table,
             role,
         }
     }
 
     fn read(&self, table: &mut T, section: &Section<'_>, cx: &Context<'_>) -> Result<(), ScenarioError> {
-        let value: Option<Item<'_>> = section.item(self.about.name);
-        match value {
+        match section.item(self.about.name) {
             Some(item) => (self.set)(table, self.form.read(&item, cx)?),
             None if self.about.absent == Absent::Needed => {
                 return Err(self.form.missing(section, self.about.name));
@@ -241,7 +241,7 @@ impl<T: Table, V, F: Form<V>> Key<T> for Field<T, V, F> {
 
     fn schema(&self) -> Value {
         let spec = self.spec();
-        let range = self.form.range().map_or_else(String::new, |range| format!(" Allowed: {range}."));
+        let range = self.form.spec().range.map_or_else(String::new, |range| format!(" Allowed: {range}."));
         let doc = spec.sentence() + &range;
         let mut schema = schema::described(&doc, self.form.schema());
         if !spec.default.is_empty() {

@@ -2,7 +2,7 @@
 use crate::command::CommandLine;
 use crate::expect::Expectation;
 use crate::forms::{
-    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, Name, One, Program, RTT, START, Share, Text,
+    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, NAME, One, Program, RTT, START, Share, TEXT,
     within,
 };
 use crate::keys::{Table as _, keys};
@@ -18,7 +18,7 @@ keys! {
     /// A whole experiment.
     pub struct Scenario, "scenario", "the scenario" {
         /// What the scenario shows.
-        pub name: String ["the file's name"] = String::new(), Label, Text;
+        pub name: String ["the file's name"] = String::new(), Label, TEXT;
         /// Length of the run.
         pub duration: Span = Span::s(60), Length, within(Span::us(1), Span::s(365 * 86_400));
         /// Time at the start that the summary's figures leave out and series include. Shorter than the duration.
@@ -53,7 +53,7 @@ keys! {
     /// A queue, the link that it feeds, and the propagation to the next hop.
     pub struct Hop, "hop", "[[hop]]" {
         /// Unique name.
-        pub name: String [needed] = String::new(), Label, Name;
+        pub name: String [needed] = String::new(), Label, NAME;
         /// How fast the link sends: constant, in steps, from a trace, or in aggregates.
         pub rate: RateSpec [needed] = RateSpec::constant(Rate::ZERO), Condition, LinkRate;
         /// [Queue discipline](queues.md) of the hop.
@@ -169,7 +169,7 @@ keys! {
     /// One or more flows of the same kind.
     pub struct Flow, "flow", "[[flow]]" {
         /// Unique name.
-        pub name: String [needed] = String::new(), Label, Name;
+        pub name: String [needed] = String::new(), Label, NAME;
         /// Number of such flows; if there are several, the n-th is called `name.n`, from 0.
         pub count: u32 = 1, Condition, within(1, 10_000_000);
         /// IP version. The `header` of transports is that over IPv4: packets of IPv6 have 20 bytes more of headers, and full-sized ones carry
@@ -201,9 +201,9 @@ keys! {
         /// When it stops. What was not sent by then never is; what is in flight still arrives.
         pub stop: Time ["the duration"] = Time::ZERO, Length, Moment;
         /// The sending host: flows of one name share it. Queues that tell hosts apart, such as [cake](queues.md#cake), look at it.
-        pub from: String = "sender".into(), Condition, Name;
+        pub from: String = "sender".into(), Condition, NAME;
         /// The receiving host.
-        pub to: String = "receiver".into(), Condition, Name;
+        pub to: String = "receiver".into(), Condition, NAME;
         /// Code point of the data, a number or a name. Acknowledgments carry none, and come from `to`.
         pub dscp: Dscp = Dscp(0), Condition, CodePoint;
     }

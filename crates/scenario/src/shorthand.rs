@@ -402,9 +402,9 @@ fn assign(flag: &str, holders: &mut [&mut dyn Holder], name: &str, text: &str) -
     };
     let holder = &mut holders[i];
     holder.put(name, switch(spec.unit, text)).map_err(|error| {
-        let hint = match spec.unit {
-            Unit::Choice(words) | Unit::Kind(words) => hint(text, words.iter().copied()),
-            unit => unit_hint(text, unit),
+        let hint = match spec.unit.choices() {
+            Some(words) => hint(text, words.iter().copied()),
+            None => unit_hint(text, spec.unit),
         };
         let message = format!("{name} of {} cannot be {text:?}; allowed: {}{hint}", holder.title(), error.allowed);
         ScenarioError::new(flag, message)

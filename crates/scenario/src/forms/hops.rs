@@ -1,5 +1,5 @@
 //! A list of hops by their names: a route.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::error::ScenarioError;
 use crate::model::{Hop, Scenario};
 use crate::parse::{Context, Item};
@@ -37,12 +37,8 @@ impl HopNames {
 }
 
 impl Form<Vec<usize>> for Hops {
-    fn unit(&self) -> &'static str {
-        "hops"
-    }
-
-    fn allowed(&self) -> String {
-        "names of hops".to_owned()
+    fn spec(&self) -> FormSpec {
+        FormSpec::new("hops", "names of hops")
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Vec<usize>, ScenarioError> {

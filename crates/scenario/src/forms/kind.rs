@@ -1,5 +1,5 @@
 //! An entry of a registry by its name, with parameters: `"fq_codel"`, `{ kind = "fq_codel", target = "10ms" }`.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::error::ScenarioError;
 use crate::model::Scenario;
 use crate::parse::{Context, Item};
@@ -13,16 +13,8 @@ use serde_json::Value;
 pub(crate) struct Kind;
 
 impl<K: Registered> Form<K> for Kind {
-    fn unit(&self) -> &'static str {
-        Unit::Kind(K::NAMES).word()
-    }
-
-    fn allowed(&self) -> String {
-        K::names().join(", ")
-    }
-
-    fn choices(&self) -> Option<&'static [&'static str]> {
-        Some(K::names())
+    fn spec(&self) -> FormSpec {
+        FormSpec { choices: Some(K::names()), ..FormSpec::new(Unit::Kind(&[]).word(), K::names().join(", ")) }
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<K, ScenarioError> {

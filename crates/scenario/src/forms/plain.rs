@@ -1,5 +1,5 @@
 //! Single values: numbers, values with a unit, words; and shares, times and code points, which have a type of their own.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::dscp;
 use crate::error::ScenarioError;
 use crate::model::Scenario;
@@ -58,24 +58,11 @@ impl<T: ParamValue + PartialOrd> Limits<T> for (T, T) {
 }
 
 impl<T: ParamValue, R: Limits<T>> Form<T> for Plain<R> {
-    fn unit(&self) -> &'static str {
-        T::unit().word()
-    }
-
-    fn allowed(&self) -> String {
-        self.0.allowed()
-    }
-
-    fn range(&self) -> Option<String> {
+    fn spec(&self) -> FormSpec {
+        let (choices, allowed) = (T::unit().choices(), self.0.allowed());
         // The type in the schema has the words.
-        (!matches!(T::unit(), Unit::Switch | Unit::Choice(_))).then(|| self.0.allowed())
-    }
-
-    fn choices(&self) -> Option<&'static [&'static str]> {
-        match T::unit() {
-            Unit::Choice(words) | Unit::Kind(words) => Some(words),
-            _ => None,
-        }
+        let is_range = !matches!(T::unit(), Unit::Switch | Unit::Choice(_));
+        FormSpec { choices, range: is_range.then(|| allowed.clone()), ..FormSpec::new(T::unit().word(), allowed) }
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<T, ScenarioError> {
@@ -133,16 +120,8 @@ impl ParamValue for SharePart {
 }
 
 impl Form<f64> for Share {
-    fn unit(&self) -> &'static str {
-        "share"
-    }
-
-    fn allowed(&self) -> String {
-        SharePart::allowed()
-    }
-
-    fn range(&self) -> Option<String> {
-        Some(SharePart::allowed())
+    fn spec(&self) -> FormSpec {
+        FormSpec { range: Some(SharePart::allowed()), ..FormSpec::new("share", SharePart::allowed()) }
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<f64, ScenarioError> {
@@ -174,12 +153,8 @@ impl Form<f64> for Share {
 pub(crate) struct Moment;
 
 impl Form<Time> for Moment {
-    fn unit(&self) -> &'static str {
-        Unit::Span.word()
-    }
-
-    fn allowed(&self) -> String {
-        "later than the start".to_owned()
+    fn spec(&self) -> FormSpec {
+        FormSpec::new(Unit::Span.word(), "later than the start")
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<Time, ScenarioError> {
@@ -205,12 +180,8 @@ impl Form<Time> for Moment {
 pub(crate) struct CodePoint;
 
 impl Form<Dscp> for CodePoint {
-    fn unit(&self) -> &'static str {
-        "code point"
-    }
-
-    fn allowed(&self) -> String {
-        dscp::ALLOWED.to_owned()
+    fn spec(&self) -> FormSpec {
+        FormSpec::new("code point", dscp::ALLOWED)
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<Dscp, ScenarioError> {

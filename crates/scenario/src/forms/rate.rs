@@ -1,5 +1,5 @@
 //! A link's rate: constant, in steps, from a trace, or in aggregates.
-use super::{Form, steps};
+use super::{Form, FormSpec, steps};
 use crate::error::ScenarioError;
 use crate::limits::{AGGREGATES, RATES};
 use crate::model::{RateSpec, Scenario, TraceSource};
@@ -22,16 +22,8 @@ const STEP: &str = "{ at = \"0s\", rate = \"20mbit\" }";
 const TRACE: &str = "the name of a file or of a built-in trace";
 
 impl Form<RateSpec> for LinkRate {
-    fn unit(&self) -> &'static str {
-        Unit::Rate.word()
-    }
-
-    fn allowed(&self) -> String {
-        FORMS.to_owned()
-    }
-
-    fn range(&self) -> Option<String> {
-        Some(format!("{} ..= {}", RATES.0, RATES.1))
+    fn spec(&self) -> FormSpec {
+        FormSpec::new(Unit::Rate.word(), FORMS).within(RATES.0, RATES.1)
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<RateSpec, ScenarioError> {

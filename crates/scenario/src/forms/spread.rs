@@ -1,5 +1,5 @@
 //! A time that is the same for all flows of a group, or drawn for each: `"50ms"`, `{ uniform = ["10ms", "100ms"] }`.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::error::ScenarioError;
 use crate::limits::RTTS;
 use crate::model::{Rtt, Scenario, Start};
@@ -61,16 +61,9 @@ impl Drawn for Start {
 }
 
 impl<V: Drawn> Form<V> for Spread {
-    fn unit(&self) -> &'static str {
-        Unit::Span.word()
-    }
-
-    fn allowed(&self) -> String {
-        self.forms.to_owned()
-    }
-
-    fn range(&self) -> Option<String> {
-        self.limits.map(|(low, high)| format!("{low} ..= {high}"))
+    fn spec(&self) -> FormSpec {
+        let spec = FormSpec::new(Unit::Span.word(), self.forms);
+        if let Some((low, high)) = self.limits { spec.within(low, high) } else { spec }
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<V, ScenarioError> {

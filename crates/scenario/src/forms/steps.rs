@@ -1,5 +1,5 @@
 //! Values that change at given times: `[{ at = "0s", delay = "10ms" }, …]`. Rates have them as well as delays.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::error::ScenarioError;
 use crate::limits::{DELAYS, STEPS};
 use crate::model::{DelaySpec, Scenario};
@@ -105,16 +105,8 @@ fn legal(key: &str, delay: &DelaySpec) -> Result<(), WrongStep> {
 }
 
 impl Form<DelaySpec> for Delay {
-    fn unit(&self) -> &'static str {
-        Unit::Span.word()
-    }
-
-    fn allowed(&self) -> String {
-        FORMS.to_owned()
-    }
-
-    fn range(&self) -> Option<String> {
-        Some(format!("{} ..= {}", DELAYS.0, DELAYS.1))
+    fn spec(&self) -> FormSpec {
+        FormSpec::new(Unit::Span.word(), FORMS).within(DELAYS.0, DELAYS.1)
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<DelaySpec, ScenarioError> {

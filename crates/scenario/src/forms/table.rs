@@ -1,5 +1,5 @@
 //! Tables within the file: `[record]`, and arrays of tables such as `[[hop]]`.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::check::Fault;
 use crate::error::ScenarioError;
 use crate::keys::{self, Table};
@@ -14,16 +14,8 @@ pub(crate) struct One;
 pub(crate) struct Many(pub(crate) usize);
 
 impl<T: Table> Form<T> for One {
-    fn unit(&self) -> &'static str {
-        "table"
-    }
-
-    fn allowed(&self) -> String {
-        format!("a table {}", T::TITLE)
-    }
-
-    fn is_table(&self) -> bool {
-        true
+    fn spec(&self) -> FormSpec {
+        FormSpec { is_table: true, ..FormSpec::new("table", format!("a table {}", T::TITLE)) }
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<T, ScenarioError> {
@@ -49,20 +41,12 @@ impl<T: Table> Form<T> for One {
 }
 
 impl<T: Table> Form<Vec<T>> for Many {
-    fn unit(&self) -> &'static str {
-        "tables"
-    }
-
-    fn allowed(&self) -> String {
-        format!("one {} for each", T::TITLE)
-    }
-
-    fn is_table(&self) -> bool {
-        true
+    fn spec(&self) -> FormSpec {
+        FormSpec { is_table: true, ..FormSpec::new("tables", format!("one {} for each", T::TITLE)) }
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Vec<T>, ScenarioError> {
-        let items = item.list(&format!("one {} for each", T::TITLE))?;
+        let items = item.list(&Form::<Vec<T>>::spec(self).allowed)?;
         let sections = items.iter().map(|item| item.section(T::TITLE)).collect::<Result<Vec<_>, _>>()?;
         let tables = sections.iter().map(|section| parse::table(section, cx)).collect::<Result<Vec<_>, _>>()?;
         let place = |fault: Fault| match sections.get(fault.part.index()) {

@@ -1,78 +1,58 @@
 //! Texts: names, command lines, expectations.
-use super::Form;
+use super::{Form, FormSpec};
 use crate::command::{self, CommandLine};
 use crate::error::ScenarioError;
 use crate::expect::{self, Expectation};
 use crate::model::Scenario;
 use crate::parse::{Context, Item};
-use crate::write::quoted;
 use serde_json::{Value, json};
 
-/// Any text.
-pub(crate) struct Text;
-
-impl Form<String> for Text {
-    fn unit(&self) -> &'static str {
-        "text"
-    }
-
-    fn allowed(&self) -> String {
-        "a text".to_owned()
-    }
-
-    fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<String, ScenarioError> {
-        item.string("a text").map(str::to_owned)
-    }
-
-    fn toml(&self, value: &String, _: &Scenario) -> Option<String> {
-        Some(quoted(value))
-    }
-
-    fn shown(&self, value: &String, _: &Scenario) -> String {
-        value.clone()
-    }
-
-    fn schema(&self) -> Value {
-        json!({ "type": "string" })
-    }
+/// A text of this form.
+pub(crate) struct Text {
+    unit: &'static str,
+    allowed: &'static str,
+    is_legal: fn(&str) -> bool,
+    /// In the JSON schema; the reader also refuses spaces at the ends of a name.
+    pattern: Option<&'static str>,
 }
 
+/// Any text.
+pub(crate) const TEXT: Text = Text { unit: "text", allowed: "a text", is_legal: |_| true, pattern: None };
+
 /// The name of a hop, a flow or a host.
-pub(crate) struct Name;
+pub(crate) const NAME: Text = Text {
+    unit: "name",
+    allowed: "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"",
+    is_legal: |name| {
+        let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
+        !name.is_empty() && name.chars().count() <= 64 && letters && name.trim() == name
+    },
+    pattern: Some("^[\\p{L}\\p{N} _.+-]{1,64}$"),
+};
 
-/// The allowed form of a name.
-const NAMES: &str = "1 to 64 letters, digits, spaces (inside) and \"_\", \"-\", \".\", \"+\"";
-
-impl Form<String> for Name {
-    fn unit(&self) -> &'static str {
-        "name"
-    }
-
-    fn allowed(&self) -> String {
-        NAMES.to_owned()
+impl Form<String> for Text {
+    fn spec(&self) -> FormSpec {
+        FormSpec::new(self.unit, self.allowed)
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<String, ScenarioError> {
-        item.string(NAMES).map(str::to_owned)
+        item.string(self.allowed).map(str::to_owned)
     }
 
-    fn check(&self, key: &str, name: &String) -> Result<(), String> {
-        let letters = name.chars().all(|c| c.is_alphanumeric() || " _-.+".contains(c));
-        let is_legal = !name.is_empty() && name.chars().count() <= 64 && letters && name.trim() == name;
-        if is_legal { Ok(()) } else { Err(format!("{key} cannot be {name:?}; allowed: {NAMES}")) }
-    }
-
-    fn toml(&self, value: &String, _: &Scenario) -> Option<String> {
-        Some(quoted(value))
+    fn check(&self, key: &str, text: &String) -> Result<(), String> {
+        let is_legal = (self.is_legal)(text);
+        if is_legal { Ok(()) } else { Err(format!("{key} cannot be {text:?}; allowed: {}", self.allowed)) }
     }
 
     fn shown(&self, value: &String, _: &Scenario) -> String {
         value.clone()
     }
 
-    /// The reader also refuses spaces at its ends.
     fn schema(&self) -> Value {
-        json!({ "type": "string", "pattern": "^[\\p{L}\\p{N} _.+-]{1,64}$" })
+        match self.pattern {
+            Some(pattern) => json!({ "type": "string", "pattern": pattern }),
+            None => json!({ "type": "string" }),
+        }
     }
 }
 
@@ -80,21 +60,13 @@ impl Form<String> for Name {
 pub(crate) struct Program;
 
 impl Form<CommandLine> for Program {
-    fn unit(&self) -> &'static str {
-        "program"
-    }
-
-    fn allowed(&self) -> String {
-        command::ALLOWED.to_owned()
+    fn spec(&self) -> FormSpec {
+        FormSpec::new("program", command::ALLOWED)
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<CommandLine, ScenarioError> {
         let text = item.string(command::ALLOWED)?;
         CommandLine::parse(text).map_err(|message| item.error(format!("{} {message}", item.key)))
-    }
-
-    fn toml(&self, value: &CommandLine, _: &Scenario) -> Option<String> {
-        Some(quoted(value.text()))
     }
 
     fn shown(&self, value: &CommandLine, _: &Scenario) -> String {
@@ -111,24 +83,12 @@ impl Form<CommandLine> for Program {
 pub(crate) struct That;
 
 impl Form<Expectation> for That {
-    fn unit(&self) -> &'static str {
-        "expectation"
-    }
-
-    fn allowed(&self) -> String {
-        expect::FORM.to_owned()
-    }
-
-    fn range(&self) -> Option<String> {
-        Some(expect::FORM.to_owned())
+    fn spec(&self) -> FormSpec {
+        FormSpec { range: Some(expect::FORM.to_owned()), ..FormSpec::new("expectation", expect::FORM) }
     }
 
     fn read(&self, item: &Item<'_>, _: &Context<'_>) -> Result<Expectation, ScenarioError> {
         Expectation::parse(item.string(expect::FORM)?).map_err(|message| item.error(message))
-    }
-
-    fn toml(&self, value: &Expectation, _: &Scenario) -> Option<String> {
-        Some(quoted(&value.to_string()))
     }
 
     fn shown(&self, value: &Expectation, _: &Scenario) -> String {

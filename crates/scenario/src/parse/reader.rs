@@ -193,9 +193,9 @@ impl<'a> Item<'a> {
             return Err(self.refuse(&allowed, ""));
         };
         set(&text).map_err(|error| {
-            let hint = match unit {
-                Unit::Choice(words) | Unit::Kind(words) => hint(&text, words.iter().copied()),
-                unit => unit_hint(&text, unit),
+            let hint = match unit.choices() {
+                Some(words) => hint(&text, words.iter().copied()),
+                None => unit_hint(&text, unit),
             };
             self.refuse(&error.allowed, &hint)
         })
