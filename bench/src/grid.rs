@@ -10,9 +10,12 @@ pub(crate) fn grid(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> St
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cell = |(column, cell): (usize, &String)| match WORDS.contains(&head[column]) {
-            true => format!("{cell:<0$}", widths[column]),
-            false => format!("{cell:>0$}", widths[column]),
+        let cell = |(column, cell): (usize, &String)| {
+            if WORDS.contains(&head[column]) {
+                format!("{cell:<0$}", widths[column])
+            } else {
+                format!("{cell:>0$}", widths[column])
+            }
         };
         row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };

@@ -124,20 +124,20 @@ fn build(target: &str, profile: &str) -> Result<PathBuf, String> {
 fn is_static(program: &Path) -> Result<(), String> {
     let headers = Command::new("readelf").args(["-l", "-W"]).arg(program).output();
     let headers = headers.map_err(|error| format!("readelf does not start: {error}"))?;
-    match String::from_utf8_lossy(&headers.stdout).contains("INTERP") {
-        true => {
-            Err(format!("{} is not static; allowed: a target such as x86_64-unknown-linux-musl", program.display()))
-        }
-        false => Ok(()),
+    if String::from_utf8_lossy(&headers.stdout).contains("INTERP") {
+        Err(format!("{} is not static; allowed: a target such as x86_64-unknown-linux-musl", program.display()))
+    } else {
+        Ok(())
     }
 }
 
 fn completions(program: &Path, shell: &str) -> Result<Vec<u8>, String> {
     let output = Command::new(program).args(["completions", shell]).output();
     let output = output.map_err(|error| format!("{} does not start: {error}", program.display()))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(format!("completions of {shell}: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("completions of {shell}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 

@@ -40,8 +40,9 @@ fn profdata() -> Result<PathBuf, String> {
     let rustc = rustc.map_err(|error| format!("rustc does not start: {error}"))?;
     let libraries = PathBuf::from(String::from_utf8_lossy(&rustc.stdout).trim());
     let tool = libraries.with_file_name("bin").join(format!("llvm-profdata{}", std::env::consts::EXE_SUFFIX));
-    match tool.is_file() {
-        true => Ok(tool),
-        false => Err("llvm-profdata is missing: `rustup component add llvm-tools` brings it".to_owned()),
+    if tool.is_file() {
+        Ok(tool)
+    } else {
+        Err("llvm-profdata is missing: `rustup component add llvm-tools` brings it".to_owned())
     }
 }

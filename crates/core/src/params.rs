@@ -111,9 +111,10 @@ impl Unit {
 impl core::fmt::Display for ParamError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let ParamError { name, got, allowed, unknown } = self;
-        match unknown {
-            true => write!(f, "unknown parameter `{name}`; allowed: {allowed}"),
-            false => write!(f, "`{name}` cannot be {got}; allowed: {allowed}"),
+        if *unknown {
+            write!(f, "unknown parameter `{name}`; allowed: {allowed}")
+        } else {
+            write!(f, "`{name}` cannot be {got}; allowed: {allowed}")
         }
     }
 }

@@ -8,9 +8,10 @@ pub enum Privilege {}
 /// # Errors
 /// Always: there are no network namespaces.
 pub fn gain() -> Result<Privilege, HostError> {
-    let message = match cfg!(target_os = "linux") {
-        true => "this build only simulates; `cargo run --release --` builds the live world, too (the feature `host`)",
-        false => "the live world needs Linux: its network namespaces, its TUN devices and its TCP",
+    let message = if cfg!(target_os = "linux") {
+        "this build only simulates; `cargo run --release --` builds the live world, too (the feature `host`)"
+    } else {
+        "the live world needs Linux: its network namespaces, its TUN devices and its TCP"
     };
     Err(HostError::NotAllowed(message.into()))
 }

@@ -93,9 +93,10 @@ mod tests {
         while at < Time::ZERO + Span::s(4) {
             let mbit = 10.0 + 20.0 * at.since(Time::ZERO).as_secs_f64().fract();
             meter.apply(&Event { at, what: What::Sent { path: 0, number, bytes: 1200 } });
-            let what = match takes(at) {
-                true => What::Acknowledged { path: 0, number, bytes: 1200 },
-                false => What::Lost { path: 0, number, bytes: 1200 },
+            let what = if takes(at) {
+                What::Acknowledged { path: 0, number, bytes: 1200 }
+            } else {
+                What::Lost { path: 0, number, bytes: 1200 }
             };
             // All that matters here is when it was sent.
             meter.apply(&Event { at, what });

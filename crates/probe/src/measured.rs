@@ -595,9 +595,10 @@ mod tests {
             meter.apply(&Event { at, what: What::Sent { path: 0, number, bytes: 1200 } });
             if let Some(number) = number.checked_sub(24) {
                 let is_lost = number > 2400 && number % 2 == 0;
-                meter.apply(&match is_lost {
-                    true => Event { at, what: What::Lost { path: 0, number, bytes: 1200 } },
-                    false => Event { at, what: What::Acknowledged { path: 0, number, bytes: 1200 } },
+                meter.apply(&if is_lost {
+                    Event { at, what: What::Lost { path: 0, number, bytes: 1200 } }
+                } else {
+                    Event { at, what: What::Acknowledged { path: 0, number, bytes: 1200 } }
                 });
                 meter.apply(&Event {
                     at,

@@ -104,10 +104,7 @@ pub async fn connect_from(
     };
     let late = |_| refused(format!("no answer within {} s", config.patience.as_secs_f64()));
     let quic = timeout(config.patience, handshake).await.map_err(late)??;
-    let second = match config.wants_two_paths() {
-        true => open_second(&quic, alias, peer, config.patience).await,
-        false => Ok(()),
-    };
+    let second = if config.wants_two_paths() { open_second(&quic, alias, peer, config.patience).await } else { Ok(()) };
     if let (Err(_), Some(closed)) = (&second, quic.close_reason()) {
         return Err(refused(closed.to_string()));
     }
@@ -120,9 +117,10 @@ fn client_endpoint(sockets: Vec<UdpSocket>, alias: Alias, config: &Config, tally
     let mut sockets = sockets.into_iter();
     let too_few = || Error::Config("connect_from: one socket for each path".into());
     let first = wrap(sockets.next().ok_or_else(too_few)?)?;
-    let socket: Box<dyn AsyncUdpSocket> = match config.wants_two_paths() {
-        true => Box::new(TwoSockets::new([first, wrap(sockets.next().ok_or_else(too_few)?)?], alias)),
-        false => Box::new(first),
+    let socket: Box<dyn AsyncUdpSocket> = if config.wants_two_paths() {
+        Box::new(TwoSockets::new([first, wrap(sockets.next().ok_or_else(too_few)?)?], alias))
+    } else {
+        Box::new(first)
     };
     let made = Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, runtime.clone());
     made.map_err(Error::io("start a QUIC endpoint"))
@@ -217,10 +215,7 @@ impl Server {
             |_| Error::Connection { peer, reason: format!("no answer within {} s", config.patience.as_secs_f64()) };
         let connecting = incoming.accept_with(Arc::new(server)).map_err(refused)?;
         let quic = timeout(config.patience, connecting).await.map_err(late)?.map_err(refused)?;
-        let second = match config.wants_two_paths() {
-            true => await_second(&quic, peer, config.patience).await,
-            false => Ok(()),
-        };
+        let second = if config.wants_two_paths() { await_second(&quic, peer, config.patience).await } else { Ok(()) };
         if matches!(second, Err(Error::NeedsMultipath { .. })) && !config.may_have_one_path() {
             quic.close(VarInt::from_u32(0), b"needs multipath");
         }

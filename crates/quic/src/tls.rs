@@ -161,9 +161,10 @@ impl ServerCertVerifier for Pinned {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        match fingerprint(end_entity) == self.sha256 {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)),
+        if fingerprint(end_entity) == self.sha256 {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(rustls::Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
         }
     }
 

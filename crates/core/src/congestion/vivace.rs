@@ -169,9 +169,8 @@ impl Vivace {
         match &mut self.state {
             State::Starting(start) => start.wants_trial().then_some(Role::Start),
             State::Probing(pair) => {
-                let order = *pair.order.get_or_insert_with(|| match self.rng.chance(0.5) {
-                    true => [Role::Up, Role::Down],
-                    false => [Role::Down, Role::Up],
+                let order = *pair.order.get_or_insert_with(|| {
+                    if self.rng.chance(0.5) { [Role::Up, Role::Down] } else { [Role::Down, Role::Up] }
                 });
                 let role = order.get(pair.tried).copied();
                 pair.tried += usize::from(role.is_some());

@@ -441,9 +441,10 @@ impl Model {
         if self.recovery.is_some() {
             return Ok(());
         }
-        let event = match self.nxt == self.una {
-            true => Underuse::Idle { idle: Span::ms(20 * amount), rto: Span::ms(220) },
-            false => Underuse::Limited { used: MSS * self.inflight() },
+        let event = if self.nxt == self.una {
+            Underuse::Idle { idle: Span::ms(20 * amount), rto: Span::ms(220) }
+        } else {
+            Underuse::Limited { used: MSS * self.inflight() }
         };
         let (before, after) = self.both(|c| c.on_underuse(&event))?;
         ensure(self.traits.reduction == Reduction::Own || after.cwnd <= before.cwnd, || {

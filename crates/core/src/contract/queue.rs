@@ -388,10 +388,7 @@ impl Ledger {
         if let Some(Next::Packet(id)) = next {
             let (entry, now) = self.leave(id)?;
             let flow = entry.meta.flow.0;
-            let key = match self.splits_by_ecn {
-                true => 4 * flow as usize + entry.meta.ecn as usize,
-                false => flow as usize,
-            };
+            let key = if self.splits_by_ecn { 4 * flow as usize + entry.meta.ecn as usize } else { flow as usize };
             if self.last.len() <= key {
                 self.last.resize(key + 1, None);
             }

@@ -277,10 +277,7 @@ impl BufferPolicy for Adaptive {
         let flow_state = flow.state.get_or_insert_with(|| FlowState::new(self.initial_limit(), cx.now));
         flow_state.end_idleness(cx.now);
         flow_state.rtt.on_packet(cx.pool.meta(id).spin, cx.now);
-        let full = match flow.chain.packets() < flow_state.limit {
-            true => Full::LetIn,
-            false => self.full(flow_state, cx.now),
-        };
+        let full = if flow.chain.packets() < flow_state.limit { Full::LetIn } else { self.full(flow_state, cx.now) };
         if full == Full::LetIn {
             flow.chain.push_back(id, cx.pool);
             return;

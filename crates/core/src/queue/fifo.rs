@@ -20,14 +20,15 @@ params! {
 
 impl FifoParams {
     fn check(&self) -> Result<(), ParamError> {
-        match self.limit.is_zero() {
-            false => Ok(()),
-            true => Err(ParamError {
+        if self.limit.is_zero() {
+            Err(ParamError {
                 name: "limit".to_string(),
                 got: self.limit.show(),
                 allowed: Limit::allowed(),
                 unknown: false,
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 }

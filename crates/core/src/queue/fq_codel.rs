@@ -148,10 +148,7 @@ impl FqCodel {
 
     /// Drops half of a flow's bytes from its head, at least one packet and at most a batch.
     fn drop_batch(&mut self, slot: SlotId, cx: &mut Ctx<'_>) {
-        let reason = match self.total.bytes > self.memory_limit {
-            true => DropReason::MemoryLimit,
-            false => DropReason::Evicted,
-        };
+        let reason = if self.total.bytes > self.memory_limit { DropReason::MemoryLimit } else { DropReason::Evicted };
         let flow = &mut self.table[slot];
         let before = flow.chain.bytes();
         let mut dropped = 0;
@@ -236,10 +233,7 @@ impl QueueDiscipline for FqCodel {
                     return Next::Packet(id);
                 }
                 None => {
-                    let rule = match self.starvation_prevention {
-                        true => Emptied::ThroughOldIfOthers,
-                        false => Emptied::Leaves,
-                    };
+                    let rule = if self.starvation_prevention { Emptied::ThroughOldIfOthers } else { Emptied::Leaves };
                     self.drr.emptied(rule);
                 }
             }

@@ -128,9 +128,10 @@ impl Senders {
         while !shared.ended.load(Ordering::Acquire) {
             self.act_all(shared)?;
             self.look(shared);
-            let until = match self.hungry.is_empty() {
-                true => self.due.peek().map(|due| due.0.0).into_iter().chain(self.next_look).min(),
-                false => Some(Time::ZERO),
+            let until = if self.hungry.is_empty() {
+                self.due.peek().map(|due| due.0.0).into_iter().chain(self.next_look).min()
+            } else {
+                Some(Time::ZERO)
             };
             self.poll.wait(shared.clock.now(), until, &mut happened)?;
             for &number in &happened {

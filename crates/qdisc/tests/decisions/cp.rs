@@ -13,9 +13,10 @@ struct Cp;
 /// A largest congestion, and its excess over one in 2⁻³²ths. Of the first kind are those that both sides express alike, so that
 /// the rule's bucket is the same; of the second are any.
 pub(crate) fn congestion(rng: &mut Rng, exact: bool) -> (f64, u64) {
-    let max_congestion = match exact {
-        true => 1.0 + one_of(rng, &[0.0, 0.5, 0.203125, 0.25, 1.0, 99.0]),
-        false => one_of(rng, &[1.2, 1.05, 1.000_000_1, 99.99]),
+    let max_congestion = if exact {
+        1.0 + one_of(rng, &[0.0, 0.5, 0.203125, 0.25, 1.0, 99.0])
+    } else {
+        one_of(rng, &[1.2, 1.05, 1.000_000_1, 99.99])
     };
     (max_congestion, ((max_congestion - 1.0) * f64::from(1u32 << 31) * 2.0) as u64)
 }
@@ -26,9 +27,10 @@ impl Twin for Cp {
     fn draw(rng: &mut Rng, link: &LinkHint) -> (QueueConfig, Shell) {
         let ruled = rng.chance(0.5);
         let (max_congestion, excess) = congestion(rng, ruled);
-        let limit = match rng.chance(0.5) {
-            true => Limit::Packets(one_of(rng, &[100, 1, 30, 10_000_000])),
-            false => Limit::Bytes(Bytes(one_of(rng, &[1, 1500, 45_000, 1_000_000_000]))),
+        let limit = if rng.chance(0.5) {
+            Limit::Packets(one_of(rng, &[100, 1, 30, 10_000_000]))
+        } else {
+            Limit::Bytes(Bytes(one_of(rng, &[1, 1500, 45_000, 1_000_000_000])))
         };
         let bucket = number(rng, 0, 1 << 30);
         let p = CpParams {

@@ -171,9 +171,10 @@ impl Running {
                     return true;
                 }
                 // A full socket loses packets, as a network does.
-                let _ = match to_server {
-                    true => self.clients[*client].1.send(packet),
-                    false => self.front.send_to(packet, self.clients[*client].0),
+                let _ = if *to_server {
+                    self.clients[*client].1.send(packet)
+                } else {
+                    self.front.send_to(packet, self.clients[*client].0)
                 };
                 false
             });

@@ -105,10 +105,7 @@ impl<R: Copy> Trials<R> {
             }
             self.monitor.on_packet_feedback(&before);
         }
-        match is_delivery {
-            true => self.newest = Some(*fate),
-            false => self.monitor.on_packet_feedback(fate),
-        }
+        if is_delivery { self.newest = Some(*fate) } else { self.monitor.on_packet_feedback(fate) }
     }
 
     /// An acknowledgment, after the feedback on its packets.

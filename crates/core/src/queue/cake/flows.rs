@@ -322,10 +322,11 @@ impl Tin {
         }
         let quantum = self.law.flow_quantum as u32;
         let (load, least) = (self.load(self.flow(place)), self.min_load());
-        let credit = match load <= least {
-            true => quantum,
+        let credit = if load <= least {
+            quantum
+        } else {
             // Fractions are rounded at random, so that none is lost (Linux).
-            false => quantum * least / load + u32::from(rng.below(load.into()) < u64::from(quantum * least % load)),
+            quantum * least / load + u32::from(rng.below(load.into()) < u64::from(quantum * least % load))
         };
         let flow = self.flow_mut(place);
         flow.deficit = flow.deficit.saturating_add_unsigned(credit);

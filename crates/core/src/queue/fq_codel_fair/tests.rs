@@ -561,10 +561,7 @@ proptest! {
     fn a_backlogged_flow_keeps_its_share(
         flows in 1u64..30, len in 40u32..1500, interval in 500u64..40_000, flooding in any::<bool>(),
     ) {
-        let bench = match flooding {
-            true => beside("fq_codel_fair", flood(len, interval / 10 + 20)),
-            false => beside("fq_codel_fair", thin(flows, len, interval)),
-        };
+        let bench = if flooding { beside("fq_codel_fair", flood(len, interval / 10 + 20)) } else { beside("fq_codel_fair", thin(flows, len, interval)) };
         let others = if flooding { 1 } else { flows };
         let share = 2.0 / (others + 1) as f64;
         prop_assert!(bench.mbit() > 0.95 * share, "{} of {share} Mbit/s", bench.mbit());
