@@ -108,7 +108,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The IP header in front of this many bytes.
+/// The IP header of a packet with this many bytes of payload.
 fn ip(flow: &Flow, packet: &Packet, ecn: Ecn, protocol: IpNumber, behind: usize) -> Ip {
     let mut hosts = flow.hosts;
     if !packet.kind.is_forward() {

@@ -24,7 +24,7 @@ pub(crate) struct Said {
 }
 
 impl Ip {
-    /// The header in front of `behind` bytes; its length field holds no more than it can. [`write`](Ip::write) sets the checksum.
+    /// The header of a packet with `behind` bytes after it; its length field saturates. [`write`](Ip::write) sets the checksum.
     pub(crate) fn new(said: &Said, behind: usize) -> Ip {
         let ecn = match said.ecn {
             Ecn::NotEct => IpEcn::NotEct,

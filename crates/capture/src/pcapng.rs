@@ -30,7 +30,7 @@ use std::time::Duration;
 enum Place {
     /// The hosts on one side. In a simulation, side 0 has the flows' senders and side 1 their receivers.
     Side(u8),
-    /// In front of a hop's queue.
+    /// Before a hop's queue.
     Before(u16),
     /// Behind a hop's link.
     Behind(u16),

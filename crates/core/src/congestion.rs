@@ -1,6 +1,6 @@
 //! Congestion controllers: the contract between a transport and the algorithm that decides how much it may have in flight.
 //!
-//! The transport owns loss detection, recovery (PRR), timers and pacing; it tells a controller what happened, in event
+//! The transport owns loss detection, recovery (PRR), timers and pacing; it reports to a controller what happened, in event
 //! structs, and asks it for a [`SendLimits`]. The same controller runs under the simulator's TCP, its QUIC profile and real
 //! sockets. Adding one is a file in `congestion/` and a line in the registry below.
 use crate::detector::{Events, Verdict};
@@ -186,11 +186,11 @@ pub trait CongestionController: Sized {
     type Params: Params;
     /// Who reduces the data in flight after a congestion event.
     const REDUCTION: Reduction = Reduction::Proportional;
-    /// Is it told of each packet's [`PacketFeedback`]?
+    /// Whether [`Self::on_packet_feedback`] is called for each packet.
     const PACKET_FEEDBACK: bool = false;
     /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
     const RATES: bool = true;
-    /// Is it told of each packet that is sent? Otherwise only of packets sent when nothing was in flight ([`Sent::idle`]).
+    /// Whether [`Self::on_sent`] is called for each packet. Otherwise only for packets sent when nothing was in flight ([`Sent::idle`]).
     const EVERY_SENT: bool = true;
     /// May its [`SendLimits`] hold a pacing rate?
     const PACES: bool = true;
@@ -257,13 +257,13 @@ macro_rules! controllers {
     ($( $module:ident :: $Type:ident $($boxed:ident)?, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered controller. Dispatch is static, except for a user's own.
+        /// Any registered controller. Dispatch is static, except for [`open`] entries.
         // Each of thousands of flows holds one, so large controllers are boxed. A tag in a byte of its own is quicker to read than a
         // niche in a field.
         #[repr(u8)]
         pub enum Controller {
             $( #[doc = $summary] $Type(held!($($boxed)? $module::$Type)), )*
-            /// A user's own, dispatched through an object.
+            /// An entry from outside, dispatched through an object.
             Custom(open::OpenController),
         }
 

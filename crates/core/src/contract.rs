@@ -17,7 +17,7 @@ pub mod isolation;
 mod params;
 pub mod queue;
 
-/// Random scripts that each check plays unless it is told otherwise; always the same ones.
+/// Number of random scripts that each check plays by default; always the same ones.
 const SCRIPTS: u32 = 256;
 /// Bytes per script.
 const LENGTH: usize = 600;

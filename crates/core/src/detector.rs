@@ -1,7 +1,7 @@
 //! Fair-queuing detectors: does the bottleneck serve the flows in turn, or all from one queue?
 //!
 //! A detector sees one connection that sends over two subflows, each a flow of its own to the network. It decides how
-//! the sending rate is divided ([`Split`]), is told which packets were sent and delivered or lost, and holds a [`Verdict`]. It has
+//! the sending rate is divided ([`Split`]), hears which packets were sent and delivered or lost, and holds a [`Verdict`]. It has
 //! no clock and no network. A detector that measures at a rate of its own, instead of the controller's, returns it from
 //! [`FairQueuingDetector::sets_rate`]. Adding one is a file in `detector/` and a line in the registry below.
 use crate::hint::PathHint;
@@ -104,11 +104,11 @@ macro_rules! detectors {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered detector. Dispatch is static, except for a user's own.
+        /// Any registered detector. Dispatch is static, except for [`open`] entries.
         #[allow(clippy::large_enum_variant)]
         pub enum Detector {
             $( #[doc = $summary] $Type($module::$Type), )*
-            /// A user's own, dispatched through an object.
+            /// An entry from outside, dispatched through an object.
             Custom(alloc::boxed::Box<dyn open::DynDetector>),
         }
 

@@ -179,7 +179,7 @@ impl Steps {
         Steps { rate, until, steps }
     }
 
-    /// Changes to the rate at `now`, and tells the queue.
+    /// Changes the rate at `now` and notifies the queue.
     #[inline]
     fn advance(&mut self, queue: &mut Queue, clock: &mut TxClock, cx: &mut Ctx<'_>) {
         while let Some((at, index)) = self.until.filter(|&(at, _)| at <= cx.now) {

@@ -34,7 +34,7 @@ pub struct ReportEnd {
     pub rtt: Option<Span>,
 }
 
-/// What a controller is told when it is made.
+/// What a controller knows when it is created.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MediaHint {
     /// The lowest rate that the encoder can produce.

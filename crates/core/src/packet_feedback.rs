@@ -1,4 +1,4 @@
-//! What a transport tells controllers and detectors about single packets: that one was sent, and whether it arrived or was
+//! What a transport reports to controllers and detectors about single packets: that one was sent, and whether it arrived or was
 //! lost. A detector answers with the division of the next ones over two subflows.
 use crate::rate::Bytes;
 use crate::time::{Span, Time};

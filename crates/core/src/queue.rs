@@ -145,14 +145,14 @@ macro_rules! queues {
     ($( $module:ident :: $Type:ident, $summary:literal; )*) => {
         $( pub mod $module; )*
 
-        /// Any registered discipline. Dispatch is static, except for a user's own.
+        /// Any registered discipline. Dispatch is static, except for [`open`] entries.
         // A link holds one and calls it twice per packet. A box would cost a cache miss, and unused bytes cost nothing.
         // The tag has a byte of its own, because a niche in a discipline's field takes three instructions more to read.
         #[allow(clippy::large_enum_variant)]
         #[repr(u8)]
         pub enum Queue {
             $( #[doc = $summary] $Type($module::$Type), )*
-            /// A user's own, dispatched through an object.
+            /// An entry from outside, dispatched through an object.
             Custom(alloc::boxed::Box<dyn open::DynQueue>),
         }
 

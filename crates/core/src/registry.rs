@@ -1,5 +1,5 @@
 //! What all registries have in common: a choice is the name of an entry with parameters, and is read and written as text
-//! ([`Registered`]). A registry is declared by [`registry!`](crate::registry!). Some are open to entries of a user's own ([`open`]).
+//! ([`Registered`]). A registry is declared by [`registry!`](crate::registry!). Some are open to entries from outside ([`open`]).
 //!
 //! Names are read in any letter case, with `-` for `_`, and as `tc` and kernels spell them ([`ALIASES`]). They are written in
 //! one way only, the registry's.
@@ -190,7 +190,7 @@ impl<P: Params> DynParams for P {
 }
 
 /// Declares a registry: the enum of its entries, each with its parameters, and [`Registered`] for it. `open Family;` adds a
-/// variant for [entries of a user's own](open); functions in `with { … }` replace the trait's defaults.
+/// variant for [entries from outside](open); functions in `with { … }` replace the trait's defaults.
 #[macro_export]
 macro_rules! registry {
     (
@@ -203,7 +203,7 @@ macro_rules! registry {
         #[derive(Clone, PartialEq, Debug)]
         pub enum $Config {
             $( #[doc = $summary] $Variant($Params), )*
-            $( /// An entry of a user's own: slower, because it is called through an object.
+            $( /// An entry from outside: slower, because it is called through an object.
             Custom($crate::registry::open::Custom<$Family>), )?
         }
 

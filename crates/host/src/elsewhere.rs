@@ -1,7 +1,7 @@
 //! A host without Linux, or in a build without it: the types that a program needs to compile, and the error that Linux is missing.
 use crate::HostError;
 
-/// The source of the right to make namespaces. There is none here, so the type has no values.
+/// The source of the right to make namespaces. It exists on Linux only, so the type has no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {}
 

@@ -190,7 +190,7 @@ impl Netlink {
             }
             stats = Some((found, own));
         })?;
-        stats.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the kernel has told nothing"))
+        stats.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the kernel has sent no statistics"))
     }
 
     /// Sends a request for a change. The kernel's answer says whether it was made.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// How often the watch is asked.
 const TICK: Duration = Duration::from_millis(50);
-/// A guest that says nothing for so much time of the processor is ended. Wall-clock time would not do: on a busy host a guest may wait for most of it.
+/// Kill a guest that has been silent for this much CPU time. Wall-clock time would not do: on a busy host a guest may wait for most of it.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A guest that says nothing for so long in wall-clock time is ended, too: it may wait for something that never comes.
 const LONG_PATIENCE: Duration = Duration::from_secs(3600);

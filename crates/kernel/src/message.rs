@@ -40,7 +40,7 @@ pub(crate) enum Message {
     At(u64),
     /// The user's programs have written this.
     Said(String),
-    /// The end of the run came so much too late, ns.
+    /// By how much the end of the run was late, ns.
     Late(u64),
     /// Packets that came by.
     Seen(Vec<Sighting>),

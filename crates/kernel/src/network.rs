@@ -317,7 +317,7 @@ impl Pairs {
         self.names.len() - 1
     }
 
-    /// The pair that delays by so much; none for nothing.
+    /// The pair that adds this delay; `None` for no delay.
     fn tail(&mut self, delay: Span) -> Option<usize> {
         if delay < Span::us(1) {
             return None;

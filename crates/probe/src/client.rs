@@ -27,7 +27,7 @@ pub struct Probe {
     pub bytes: u64,
     /// Addresses of this host to send from: none for one of the system's choice, one for both flows, or one for each.
     pub from: Vec<IpAddr>,
-    /// A file for what the sender of the upload is told, which `narrows_quic::Trace` reads.
+    /// A file for the events of the upload's sender, which `narrows_quic::Trace` reads.
     pub record: Option<PathBuf>,
     /// Whether the record of an earlier probe is replaced.
     pub replace_record: bool,

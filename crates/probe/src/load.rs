@@ -271,7 +271,7 @@ impl Session {
             Some(SocketAddr::V6(address)) if address.ip().to_ipv4_mapped().is_none() => HEADER_V6,
             _ => HEADER_V4,
         };
-        // Asked before: who watches the paths tells the meter.
+        // Asked first, because the watcher of the paths reports to the meter.
         let (now, paths) = (self.now(), self.connection.paths());
         let measured = self.meter.lock().measured(now, header, paths)?;
         Some(Measured { late_ms: self.lateness.p95_ms(), ..measured })

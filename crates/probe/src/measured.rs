@@ -531,7 +531,7 @@ mod tests {
         link_beside(limit, |_| 1)
     }
 
-    /// The same, where each packet takes so many times as long because of others.
+    /// The same, where each packet takes this many times as long because of other traffic.
     fn link_beside(limit: impl Fn(Time) -> Span, times: impl Fn(Time) -> u64) -> Measured {
         let mut events = Vec::new();
         let mut free = Time::ZERO;

@@ -57,7 +57,7 @@ impl Strangers {
 }
 
 impl State {
-    /// Tells the oldest connection of the network that has the most to leave.
+    /// Asks the oldest connection of the most crowded network to leave.
     fn push_out(&mut self) {
         let mut counts: HashMap<Network, usize> = HashMap::new();
         self.entries.iter().for_each(|entry| *counts.entry(entry.from).or_default() += 1);

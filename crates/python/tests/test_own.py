@@ -21,7 +21,7 @@ import narrows as nw
 class TailDrop(nw.Queue):
     """A FIFO of our own."""
 
-    limit = nw.Param("1000p", low="1p", high="1000000p", doc="Most packets that wait.")
+    limit = nw.Param("1000p", low="1p", high="1000000p", doc="Maximum queue length in packets.")
 
     def __init__(self):
         self.waiting = deque()

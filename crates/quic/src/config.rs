@@ -61,7 +61,7 @@ impl Observer {
 /// UDP payload of packets that every IPv6 path carries with room for tunnels; RFC 9000 §14 demands 1200.
 const MTU: u16 = 1200;
 /// What one stream may have in flight towards us, bytes. noq ends a connection whose stream has more than 1024 gaps, and each lost packet may
-/// leave one: this is less than every second of so many packets.
+/// leave one: this is less than every second packet of that number.
 const STREAM: u32 = 2 << 20;
 /// What a peer may have in flight towards us, and we may keep until it is acknowledged, bytes.
 const BUFFER: u32 = 32 << 20;
@@ -204,7 +204,7 @@ impl Config {
         self
     }
 
-    /// Writes what the controller is told to a file, which [`Trace`](crate::Trace) reads. A server's second connection goes to the file
+    /// Records the controller's events in a file, which [`Trace`](crate::Trace) reads. A server's second connection goes to the file
     /// with `.2` after its name, and so on.
     #[must_use]
     pub fn record(mut self, file: impl AsRef<Path>) -> Config {
@@ -236,7 +236,7 @@ impl Config {
         self
     }
 
-    /// Calls this for each event that the controller is told, before the controller hears of it. It runs in the connection's task, so it
+    /// Calls this for each event before the controller gets it. It runs in the connection's task, so it
     /// has to return at once.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Config {
@@ -337,7 +337,7 @@ fn check(config: &ControllerConfig) -> Result<(), Error> {
     match config.marks() {
         Marks::Classic => Ok(()),
         Marks::Counted | Marks::Scalable => Err(Error::Config(format!(
-            "{} answers the number of marked packets, and the transport tells only that there were some",
+            "{} answers the number of marked packets, and the transport reports only that there were some",
             config.name()
         ))),
     }
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(said("tonopah:on=cubic,detector=sequential"), "2 path(s)");
         assert_eq!(
             said("dctcp"),
-            "dctcp answers the number of marked packets, and the transport tells only that there were some"
+            "dctcp answers the number of marked packets, and the transport reports only that there were some"
         );
         assert!(said("cubik").starts_with("no controller `cubik`; allowed: new_reno | cubic"));
         assert!(said("cubic:alpha=1").starts_with("parameters of cubic: "));

@@ -318,7 +318,7 @@ impl Making {
     }
 }
 
-/// Tells the controller that time has passed, and leaves a path that has gone silent.
+/// Advances the controller's time, and leaves a path that has gone silent.
 async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, buffer: u64) {
     let mut events = quic.path_events();
     loop {
@@ -357,7 +357,7 @@ async fn watch(quic: noq::Connection, handle: Handle, state: Arc<Mutex<State>>, 
 
 fn leave(quic: &noq::Connection, handle: &Handle, state: &Mutex<State>, path: u8, why: String) {
     {
-        // Released before anybody is told: an observer may ask for the paths.
+        // Released before observers are notified: one may ask for the paths.
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.paths < PATHS as u8 {
             return;

@@ -1,4 +1,4 @@
-//! What a connection tells its controller, as values that are written to a file and read again.
+//! A controller's input, as values that are written to a file and read again.
 //!
 //! A recorded connection is a line with the controller and its settings, and a line for each event. [`Trace`](crate::Trace) reads it; played back, the
 //! events lead to the same windows and verdicts, since controllers and detectors know nothing else.

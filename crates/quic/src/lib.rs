@@ -1,6 +1,6 @@
 //! QUIC connections under the congestion controllers and detectors of `narrows-core`.
 //!
-//! A connection sends over one path under any controller, or over two paths under a controller with a detector, which tells whether the
+//! A connection sends over one path under any controller, or over two paths under a controller with a detector, which finds out whether the
 //! bottleneck queues fairly. Two paths are two source ports to the same peer; they share one window. Any QUIC server can be at the other end;
 //! for two paths it has to speak multipath QUIC (draft-ietf-quic-multipath).
 //!
@@ -17,13 +17,13 @@
 //! # }
 //! ```
 //!
-//! - `shared_control`: the controller and window that the paths share; no clock, no network. It is told of [`Event`]s.
+//! - `shared_control`: the controller and window that the paths share; no clock, no network. Its input is [`Event`]s.
 //! - `control`: noq's controllers, which make those events.
 //! - `trace`: events written to a file and played back; `qlog`: those that noq writes for other tools.
 //! - `socket`: two UDP sockets as one; `ecn`: the ECN bits of what arrives there.
 //! - `connection`: connections, servers, and what watches over them.
 //!
-//! The state of a connection is told from what noq says of single packets. It does not say by how much the receiver delayed an
+//! The state of a connection follows from noq's reports of single packets. It does not say by how much the receiver delayed an
 //! acknowledgment, so a client asks its server to delay none for more than a millisecond (a server cannot ask: noq 1.4.0 may panic);
 //! nor how many packets were marked, so DCTCP and Prague are refused.
 mod clock;

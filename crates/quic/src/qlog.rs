@@ -1,4 +1,4 @@
-//! A connection's events as noq tells them: qlog, a sequence of JSON texts (draft-ietf-quic-qlog-main-schema).
+//! A connection's events as noq reports them: qlog, a sequence of JSON texts (draft-ietf-quic-qlog-main-schema).
 use crate::Error;
 use crate::config::new_file;
 use narrows_files::{Existing, is_qlog};

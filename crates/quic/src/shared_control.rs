@@ -39,12 +39,12 @@ pub(crate) struct Settings {
     pub(crate) controller: ControllerConfig,
     /// Takes over if a path is lost.
     pub(crate) fallback: ControllerConfig,
-    /// Takes over when it is told to.
+    /// Takes over on demand.
     pub(crate) then: Option<ControllerConfig>,
     pub(crate) seed: u64,
 }
 
-/// A connection's controller, told of everything by [`Event`]s.
+/// A connection's controller, driven by [`Event`]s.
 pub(crate) struct SharedControl {
     settings: Settings,
     control: Option<Packetwise>,
@@ -58,11 +58,11 @@ pub(crate) struct SharedControl {
     paths: [Path; PATHS],
     /// Acknowledged, but the acknowledgments that came together have not ended.
     acked: Vec<(u64, InFlight)>,
-    /// Told of, but not yet reported to the controller, because losses may follow.
+    /// Acknowledged, but not yet reported to the controller, because losses may follow.
     news: Option<(News, Time)>,
     /// Detection has ended, because a path is lost.
     is_fallen_back: bool,
-    /// The verdict that [`SharedControl::new_verdict`] has told.
+    /// The latest verdict that [`SharedControl::new_verdict`] has returned.
     told: Verdict,
     rtts: VecDeque<RttSample>,
 }
@@ -248,7 +248,7 @@ impl SharedControl {
         self.control = Some(self.start(&self.settings.fallback, rtt, window, at));
     }
 
-    /// The second controller starts as on a new connection. What is in flight counts against its window and tells it nothing.
+    /// The second controller starts as on a new connection. What is in flight counts against its window and is not reported to it.
     fn switch(&mut self, at: Time) {
         self.settle();
         let (Some(control), Some(then)) = (&self.control, &self.settings.then) else { return };
@@ -263,7 +263,7 @@ impl SharedControl {
         self.control = Some(next);
     }
 
-    /// Reports to the controller what the last acknowledgments and losses brought. noq declares losses after it has told of the
+    /// Reports to the controller what the last acknowledgments and losses brought. noq declares losses after it has reported the
     /// acknowledgments, so this waits until something else happens.
     pub(crate) fn settle(&mut self) {
         if let (Some((news, at)), Some(control)) = (self.news.take(), &mut self.control) {
@@ -282,7 +282,7 @@ impl SharedControl {
         self.allowed = bytes;
     }
 
-    /// When [`What::Timer`] wants to be told.
+    /// When [`What::Timer`] is due.
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.control.as_ref()?.controller().next_timer()
     }

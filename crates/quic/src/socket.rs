@@ -1,6 +1,6 @@
 //! Two UDP sockets that look like one: a subflow is a source port of its own.
 //!
-//! noq tells paths apart by the peer's address. The second path has an alias of it, from a block that no network routes, and only the
+//! noq identifies a path by the peer's address. The second path has an alias of it, from a block that no network routes, and only the
 //! second socket knows whom the alias stands for. A peer sees two ordinary paths from one address and two ports.
 use crate::ecn::Tally;
 use noq::udp::{RecvMeta, Transmit};

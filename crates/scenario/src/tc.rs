@@ -80,7 +80,7 @@ enum Meaning {
     Sets(&'static [(&'static str, &'static str)]),
     /// The next word is the value of this parameter.
     Value(&'static str),
-    /// The link layer adds so many bytes to each packet; framing of cells, and least size, where they change.
+    /// The link layer adds this many bytes to each packet; framing of cells, and least size, where they change.
     Frames { bytes: u32, atm: Option<&'static str>, mpu: Option<&'static str> },
     /// Nothing, whatever this number of words after it says.
     Nothing(usize),

@@ -36,7 +36,7 @@ pub struct Delivery {
     pub marked: bool,
 }
 
-/// Is told of all events other than deliveries.
+/// Receives all events other than deliveries.
 pub trait PathObserver {
     /// Whether [`PathObserver::decided`] is called. If not, it costs nothing.
     const DECISIONS: bool = false;

@@ -6,7 +6,7 @@ use narrows_core::{Chain, DropReason, PacketId, Rng, params};
 params! {
     /// Head drop's parameters.
     pub struct HeadDropParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(1000), from Packets(1), to Packets(1_000_000);
     }
 }

@@ -142,7 +142,7 @@ impl Shared {
         }
     }
 
-    /// So much has been lost in all; `known` is what had been before.
+    /// Reports the total lost so far; `known` is the total reported before.
     pub(super) fn on_lost(&self, total: Bytes, known: &mut u64) {
         self.tally.lost.add(total.0.saturating_sub(*known));
         *known = total.0;

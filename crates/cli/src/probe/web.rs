@@ -76,11 +76,11 @@ const NO_QUEUE: f64 = 4.0;
 const GRANULES: f64 = 8.0;
 /// A packet, bits.
 const PACKET: f64 = 12_000.0;
-/// The slower flow's queuing delay, as part of the faster one's: at least so much in a shared queue…
+/// The slower flow's queuing delay, as a fraction of the faster one's: at least this much in a shared queue…
 const SHARED: f64 = 0.7;
-/// …and at most so much with a queue of its own.
+/// …and at most this much with a queue of its own.
 const FAIR: f64 = 0.35;
-/// The slower flow has to get so much of its pace: otherwise something else than its queue holds it back.
+/// The slower flow must reach this fraction of its pace: otherwise something other than its queue limits it.
 const ITS_PACE: f64 = 0.75;
 
 /// Runs the command.

@@ -526,7 +526,7 @@ impl CongestionController for Bbr {
             self.save_window();
         }
         if loss.kind != LossKind::Timeout {
-            // The acknowledgment that told of it sets the window; two packets in any case, as after every loss (RFC 5681).
+            // The acknowledgment that reported it sets the window; two packets in any case, as after every loss (RFC 5681).
             self.cwnd = self.cwnd.max(2);
             return;
         }

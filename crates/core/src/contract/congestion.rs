@@ -247,7 +247,7 @@ impl Model {
             if self.traits.every_sent || idle.is_some() {
                 self.both(|c| c.on_sent(&sent))?;
             } else {
-                // Only one copy is told, which must make no difference.
+                // Only one copy hears of it, which must make no difference.
                 self.subject.tell_sent(sent);
                 self.both(|_| {})?;
             }

@@ -110,7 +110,7 @@ const CHANCE: f64 = 0.1;
 const CAUTION: f64 = 0.5;
 /// Largest sum of such losses.
 const UNEXPLAINED: f64 = 10.0;
-/// Part of a queue's delay that may differ for other reasons.
+/// Tolerance for unrelated delay variation, as a fraction of queuing delay.
 const SLACK: f64 = 0.02;
 /// Largest share of the dominant subflow in all losses under fair service.
 const NEARLY_ALL: f64 = 0.95;

@@ -131,7 +131,7 @@ const MIN: f64 = 9.0;
 const GRANULES: f64 = 8.0;
 /// Sending over arriving rate that shows an overload, while the rate doubles…
 const OVERLOADED: f64 = 1.25;
-/// …in at least this number of packets, of them so many of the first subflow that arrived, sent in such a part of the step.
+/// …in at least this number of packets, with this many arrivals on the first subflow, sent in this part of the step.
 const SEEN: u32 = 10;
 const SEEN_FIRST: u32 = 3;
 const PART: u64 = 4;

@@ -58,7 +58,7 @@ params! {
         pub wash: bool = false;
         /// Count dropped packets as received, because the bottleneck is before the shaper.
         pub ingress: bool = false;
-        /// Most bytes that wait, each packet with 576 of Linux's beside it; `auto`: four times rate × RTT, at least 4 MiB, at
+        /// Maximum queue length in bytes, with the 576 bytes that Linux counts for each packet; `auto`: four times rate × RTT, at least 4 MiB, at
         /// most 10 240 full-sized packets.
         pub memory_limit: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(Bytes(1 << 40));
     }
@@ -273,7 +273,7 @@ impl Cake {
 }
 
 impl CakeParams {
-    /// Most bytes that wait.
+    /// Maximum queue length in bytes.
     fn memory(&self, link: &LinkHint) -> Bytes {
         let most = LIMIT * (link.mtu + TRUESIZE).0;
         let automatic = match self.bandwidth.value() {

@@ -13,7 +13,7 @@ use crate::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Span};
 params! {
     /// COBALT's parameters, with CAKE's defaults.
     pub struct CobaltParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(1000), from Packets(1), to super::parts::limits::MAX_LIMIT;
         /// Acceptable standing sojourn time; at least the time that the link takes for four packets of maximum size.
         pub target: Span = cobalt_law::TARGET, from MIN_TIME, to MAX_INTERVAL;

@@ -50,7 +50,7 @@ params! {
         pub learn: bool = false;
         /// Limits never shrink below this: enough for a loss to cause duplicate acknowledgments.
         pub min_limit: Packets = Packets(4), from Packets(1), to MAX_LIMIT;
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
         /// Bytes that a flow may send per round: two full-sized packets.
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;
@@ -269,7 +269,7 @@ impl Adaptive {
 
 impl BufferPolicy for Adaptive {
     type State = Option<FlowState>;
-    // Limits are computed from idle times and departures.
+    // Cocoa must see every departure, so packets may not bypass the flow queues.
     const MAY_SKIP: bool = false;
 
     #[inline]

@@ -12,7 +12,7 @@ use crate::{Chain, DropReason, PacketId, Rng, Span};
 params! {
     /// CoDel's parameters, with `tc`'s names and defaults.
     pub struct CodelParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(1000), from Packets(1), to MAX_LIMIT;
         /// Acceptable standing sojourn time.
         pub target: Span = codel_law::TARGET, from codel_law::MIN_TIME, to codel_law::MAX_INTERVAL;

@@ -33,9 +33,9 @@ choice! {
 params! {
     /// DualPI2's parameters, with `tc`'s names and defaults.
     pub struct DualPi2Params {
-        /// Most packets that wait, in both queues.
+        /// Maximum length of both queues together, in packets.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
-        /// Most bytes that wait.
+        /// Maximum queue length in bytes.
         pub memory_limit: Bytes = Bytes(30_280_000), from Bytes(1), to Bytes(1 << 40);
         /// The delay that the base probability keeps.
         pub target: Span = Span::ms(15), from Span::us(1), to Span::s(4);

@@ -15,7 +15,7 @@ use crate::{Bytes, DropReason, PacketId, Rng, Span};
 params! {
     /// Fair queuing's parameters, with `tc`'s names and defaults.
     pub struct FqParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
         /// Most packets of one flow.
         pub flow_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;

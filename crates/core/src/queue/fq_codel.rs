@@ -22,7 +22,7 @@ use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span};
 params! {
     /// FQ-CoDel's parameters, with `tc`'s names and defaults.
     pub struct FqCodelParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_240), from Packets(1), to MAX_LIMIT;
         /// Buckets that flows are hashed into.
         pub flows: u32 = 1024, from 1, to MAX_FLOWS;
@@ -36,7 +36,7 @@ params! {
         pub ecn: bool = true;
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Span> = None;
-        /// Most bytes that wait.
+        /// Maximum queue length in bytes.
         pub memory_limit: Bytes = Bytes(32 << 20), from Bytes(1), to Bytes(1 << 40);
         /// Most packets that one overflow drops from the flow with the most bytes.
         pub drop_batch: Packets = Packets(64), from Packets(1), to MAX_LIMIT;

@@ -40,7 +40,7 @@ use core::cmp::Reverse;
 params! {
     /// FQ-CoDel's parameters, and those of the protection from starvation.
     pub struct FqCodelFairParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_240), from Packets(1), to MAX_LIMIT;
         /// Buckets that flows are hashed into.
         pub flows: u32 = 1024, from 1, to MAX_FLOWS;

@@ -25,7 +25,7 @@ params! {
         pub bucket: Auto<Bytes> = Auto::Auto, from Auto::Auto, to Auto::Is(MAX_BUCKET);
         /// Mark instead of dropping if the transport uses ECN.
         pub ecn: bool = false;
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_000), from Packets(1), to MAX_LIMIT;
         /// Bytes that a flow may send per round: two full-sized packets.
         pub quantum: Bytes = Bytes(3028), from MIN_QUANTUM, to MAX_QUANTUM;

@@ -17,7 +17,7 @@ use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rng, Span, Time};
 params! {
     /// FQ-PIE's parameters, with `tc`'s names and defaults.
     pub struct FqPieParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(10_240), from Packets(1), to MAX_LIMIT;
         /// Buckets that flows are hashed into.
         pub flows: u32 = 1024, from 1, to MAX_FLOWS;
@@ -31,7 +31,7 @@ params! {
         pub beta: u32 = 20, from 1, to 32;
         /// Bytes that a flow may send per round.
         pub quantum: Bytes = Bytes(1514), from MIN_QUANTUM, to MAX_QUANTUM;
-        /// Most bytes that wait.
+        /// Maximum queue length in bytes.
         pub memory_limit: Bytes = Bytes(32 << 20), from Bytes(1), to Bytes(1 << 40);
         /// Mark instead of dropping up to this probability, percent.
         pub ecn_prob: u32 = 10, from 1, to 100;

@@ -17,7 +17,7 @@ use crate::{Chain, DropReason, PacketId, Rng, Span, Time};
 params! {
     /// GSP's parameters.
     pub struct GspParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(1000), from Packets(1), to MAX_LIMIT;
         /// Delay beyond which a packet may be dropped.
         pub threshold: Span = Span::ms(10), from Span::us(1), to Span::s(10);

@@ -14,7 +14,7 @@ use crate::{Chain, DropReason, PacketId, Rng, Span, Time};
 params! {
     /// PIE's parameters, with `tc`'s names and defaults.
     pub struct PieParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(1000), from Packets(1), to MAX_LIMIT;
         /// The delay to keep.
         pub target: Span = Span::ms(15), from Span::us(1), to Span::s(10);

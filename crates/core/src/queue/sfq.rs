@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 params! {
     /// SFQ's parameters, with `tc`'s names and defaults.
     pub struct SfqParams {
-        /// Most packets that wait.
+        /// Maximum queue length in packets.
         pub limit: Packets = Packets(127), from Packets(1), to MAX_LIMIT;
         /// Most packets of one flow.
         pub depth: Packets = Packets(127), from Packets(1), to Packets(65_535);

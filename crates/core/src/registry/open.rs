@@ -1,4 +1,4 @@
-//! Entries of a user's own in a registry: a trait object with parameters of its own.
+//! Entries that a program adds to a registry: trait objects with parameters of their own.
 //!
 //! A program adds them by [`Extensions`](crate::extensions::Extensions), most often once, before it does anything else. The tables are
 //! static, so that names in scenario files mean the same in every thread, and an entry that has been found stays what it is. A call through an object costs more than a call of a built-in
@@ -21,7 +21,7 @@ pub trait Open: Sized + 'static {
     fn table() -> &'static Table<Self>;
 }
 
-/// A user's own type with its parameters, from which an instance can be built.
+/// An added type with its parameters, from which an instance can be built.
 pub trait Blueprint<F: Open>: Send + Sync {
     /// The parameters.
     fn params(&self) -> &dyn DynParams;
@@ -39,7 +39,7 @@ pub trait Blueprint<F: Open>: Send + Sync {
     fn copy(&self) -> Box<dyn Blueprint<F>>;
 }
 
-/// The parameters of a user's own type `T`.
+/// The parameters of an added type `T`.
 pub(crate) struct Of<T, P> {
     pub(crate) params: P,
     pub(crate) of: core::marker::PhantomData<fn() -> T>,
@@ -51,7 +51,7 @@ impl<T, P: Default> Default for Of<T, P> {
     }
 }
 
-/// A choice of a user's own entry, with its parameters.
+/// A choice of an added entry, with its parameters.
 pub struct Custom<F: Open> {
     name: &'static str,
     summary: &'static str,

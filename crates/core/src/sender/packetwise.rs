@@ -1,4 +1,4 @@
-//! What a transport with QUIC's acknowledgments tells a controller (RFC 9002 §7), over one subflow or two under one window.
+//! What a transport with QUIC's acknowledgments reports to a controller (RFC 9002 §7), over one subflow or two under one window.
 //!
 //! The transport says of single packets that they were sent, acknowledged or lost. From this come RTTs, data in flight, delivery-rate
 //! samples, congestion events (one per round trip), and the division of the packets over the subflows. Loss detection, probes,
@@ -304,7 +304,7 @@ impl Packetwise {
         self.resolved += Bytes(bytes);
     }
 
-    /// All that this acknowledgment or timer brought has been told: reports the events to the controller.
+    /// Ends an acknowledgment or timer: reports what it brought to the controller.
     pub fn finish(&mut self, news: &News, now: Time) {
         if news.lost_last.is_some_and(|sent| self.is_news(sent)) {
             self.congestion(LossKind::Loss, news, now);

@@ -1,7 +1,7 @@
 //! Socket diagnostics: the state of TCP connections of other processes, for programs that run in a namespace.
 //!
 //! The kernel lists the connections of a namespace (`sock_diag(7)`, `inet_diag`) with the structure that a socket's
-//! owner gets by `TCP_INFO`. A read costs a few microseconds per connection. It also tells those who listen of each connection that has
+//! owner gets by `TCP_INFO`. A read costs a few microseconds per connection. It also reports to its listeners each connection that has
 //! ended, with its last state.
 use super::tcp_info::TcpInfo;
 use crate::FlowKey;
@@ -25,7 +25,7 @@ pub struct Sample {
     pub info: TcpInfo,
     /// The kernel's name of its congestion control; empty for one that has ended.
     pub controller: String,
-    /// Tells the connection from all others, also from an earlier one with the same addresses and ports.
+    /// Identifies the connection, also among earlier ones with the same addresses and ports.
     pub cookie: [u8; 8],
 }
 
@@ -44,7 +44,7 @@ pub struct Diag {
     buffer: Vec<u8>,
 }
 
-/// Room for what the kernel tells of ended connections between two calls, bytes; the kernel's own limit may be lower.
+/// Room for the kernel's reports of ended connections between two calls, bytes; the kernel's own limit may be lower.
 const ENDED_BUFFER: u32 = 4 << 20;
 /// The kernel fills at most 32 KiB at a time.
 const BUFFER: usize = 64 * 1024;

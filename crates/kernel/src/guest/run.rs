@@ -45,7 +45,7 @@ pub(super) enum Event {
     At(Time),
     /// A flow could not do what the scenario says.
     Trouble(String),
-    /// The end came so much too late: the guest's processor had too much to do.
+    /// By how much the end was late: the guest's processor had too much to do.
     Late(Span),
     /// Packets that came by.
     Seen(Vec<Sighting>),

@@ -17,7 +17,7 @@ pub enum Wish {
     End,
 }
 
-/// A command and the bottleneck in front of it.
+/// A command behind a bottleneck.
 #[derive(Debug)]
 pub struct Shell {
     /// Two hops: the command's outgoing packets cross the first, incoming ones the second. The run is as long as the command.

@@ -22,7 +22,7 @@
 	int i;                                                                                          \
 	bpf_for(i, 0, (u32)(n) < NW_BPF_LOOPS ? (int)(n) : (int)NW_BPF_LOOPS)
 
-/* Most packets that wait, a power of two. */
+/* Maximum number of queued packets, a power of two. */
 #define NW_NODES 16384
 
 char _license[] SEC("license") = "GPL";

@@ -89,7 +89,7 @@ struct Session<T> {
     /// Hashes of flows. Some differ in bits that a mask leaves out.
     hashes: Vec<u32>,
     spins: Vec<bool>,
-    /// By packet: it was marked before it came. Nothing can be told from its mark.
+    /// By packet: it was marked before it came, so its mark says nothing.
     came_marked: Vec<bool>,
     drops: Vec<(PacketId, DropReason)>,
     drops_of_core: Vec<(u32, DropReason)>,

@@ -1,4 +1,4 @@
-//! The plug-ins for `tc`, without `tc`: what they make of words, and how they show what the kernel tells.
+//! The plug-ins for `tc`, without `tc`: what they make of words, and how they show what the kernel reports.
 //!
 //! They need a C compiler as the plug-ins do.
 use std::path::{Path, PathBuf};

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 pub(crate) struct Faults {
     /// Delay of each direction.
     pub(crate) delay: Duration,
-    /// A FIFO towards the server that sends so many Mbit/s and holds at most 60 ms of data; 0: none.
+    /// A FIFO towards the server of this rate in Mbit/s that holds at most 60 ms of data; 0: none.
     pub(crate) rate_mbit: u64,
-    /// One packet in so many is lost, sent twice, kept back by `late`, or has a byte changed; 0: none.
+    /// One packet in this many is lost, sent twice, kept back by `late`, or has a byte changed; 0: none.
     pub(crate) lost: u64,
     pub(crate) doubled: u64,
     pub(crate) late: u64,
     pub(crate) spoilt: u64,
-    /// The client's second port gets nothing through after so many packets of it; 0: always.
+    /// The client's second port is blocked after this many packets; 0: never.
     pub(crate) second_ends_after: u64,
     /// Nothing of the client's second port gets through.
     pub(crate) second_blocked: bool,
-    /// Every so many packets of a client's port have another port towards the server, as behind a NAT that forgets; 0: never.
+    /// After this many packets a client's port gets a new port towards the server, as behind a NAT that forgets; 0: never.
     pub(crate) rebinds_every: u64,
 }
 

@@ -80,6 +80,6 @@ async fn two_paths_need_a_peer_that_has_them_or_one_will_do() {
     assert_eq!((send(&connection).await, connection.paths()), (BYTES as u64, 1));
     let why = connection.lost_path().expect("a reason");
     assert!(why.contains("does not speak multipath QUIC"), "{why}");
-    assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+    assert_eq!(connection.verdict(), None, "one path says nothing about the queue");
     task.abort();
 }

@@ -97,7 +97,7 @@ async fn a_lost_path_leaves_the_other_one() {
     assert_eq!(connection.paths(), 1);
     let why = connection.lost_path().expect("a reason");
     assert!(why.starts_with("path 1 has been silent for ") || why.starts_with("path 1 was abandoned"), "{why}");
-    assert_eq!(connection.verdict(), None, "one path tells nothing about the queue");
+    assert_eq!(connection.verdict(), None, "one path says nothing about the queue");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +134,7 @@ async fn no_more_is_sent_than_is_allowed_until_more_is() {
 
 #[test]
 fn regression_an_observer_of_a_lost_path_may_ask_how_many_there_are() {
-    // It is told under the control's lock. Where the paths' lock was held meanwhile, this question waited for ever.
+    // It is called under the control's lock. Where the paths' lock was held meanwhile, this question waited for ever.
     let asked = Arc::new(OnceLock::<Weak<Connection>>::new());
     let (place, answers) = (Arc::clone(&asked), Arc::new(Mutex::new(Vec::new())));
     let told = Arc::clone(&answers);

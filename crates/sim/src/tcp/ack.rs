@@ -151,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// Something beyond the first segment has arrived, nobody knows what: the next one counts as sacked (Linux `tcp_add_reno_sack`).
+    /// A duplicate ACK without SACK: count the next segment as sacked (Linux `tcp_add_reno_sack`).
     #[cold]
     fn count_duplicate(&mut self, now: Time, summary: &mut AckSummary) {
         let seq = self.board.una() + 1 + u64::from(self.board.sacked_out());

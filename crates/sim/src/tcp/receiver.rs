@@ -56,7 +56,7 @@ pub(crate) struct Receiver {
     marked: u8,
     last_marked: bool,
     duplicate: bool,
-    /// Are ranges told to the sender?
+    /// Whether ranges are reported to the sender (SACK).
     sacks: bool,
     /// Does the window limit the sender?
     limits: bool,
@@ -207,7 +207,7 @@ impl Receiver {
         }
     }
 
-    /// If the window grows, the sender is told at once (Linux `tcp_grow_window`).
+    /// If the window grows, the sender hears of it at once (Linux `tcp_grow_window`).
     #[cold]
     fn grow_window(&mut self, len: u32, now: Time) {
         if self.window.grow(len, self.next, now) {

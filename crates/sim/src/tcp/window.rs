@@ -1,6 +1,6 @@
 //! The receive window, as far as it decides what is acknowledged. Linux offers half of its receive buffer at first. From the
 //! first full-sized segment it learns which share of the memory is payload, and then lets the window grow by two segments with
-//! each one that arrives (`tcp_grow_window`). The sender is told of each growth at once.
+//! each one that arrives (`tcp_grow_window`). The sender hears of each growth at once.
 //!
 //! The receiver's application reads at once. If the buffer may grow, it is resized to twice the data of the last round trip, and
 //! to more if that exceeded the round trip before (`tcp_rcv_space_adjust`). A round trip is the base RTT here, where Linux

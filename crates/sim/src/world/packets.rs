@@ -27,7 +27,7 @@ impl<S: Side> World<S> {
 }
 
 impl<S: Side> Hosts<S> {
-    /// Tells the recorder something.
+    /// Calls the recorder, if there is one.
     #[inline]
     pub(crate) fn record(&mut self, tell: impl FnOnce(&mut PacketRecorder, Time)) {
         if let Some(recorder) = &mut self.recorder {

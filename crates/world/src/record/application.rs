@@ -100,7 +100,7 @@ impl Messages {
         self.finish(now);
     }
 
-    /// The receiver has read this many bytes more of the stream, which a world tells that does not see single packets.
+    /// The receiver has read this many bytes more of the stream, as reported by a world that does not see single packets.
     pub fn read(&mut self, bytes: u64, now: Time) {
         self.read += bytes;
         self.finish(now);

@@ -1,4 +1,4 @@
-//! The record of every packet, which a world keeps on demand. Its driver tells it of packets and decisions at their times.
+//! The record of every packet, which a world keeps on demand. Its driver reports packets and decisions at their times.
 //!
 //! A packet has its row in the log from the moment at which it is sent. Until it arrives, its row is known by the packet's place in
 //! the network, or by its place in a pipe; while it moves between these it is in hand. Nothing is allocated per packet once the

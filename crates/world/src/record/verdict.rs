@@ -100,7 +100,7 @@ struct SubflowTracks {
 }
 
 /// The connection's time, cut at its events (Bachl 2022, the authors' evaluation): the time between two events counts as right
-/// if the event at its end tells the truth, a detection where the queue is fair, a recovery where it is not. It is counted from the
+/// if the event at its end is right, a detection where the queue is fair, a recovery where it is not. It is counted from the
 /// first event to the last.
 #[derive(Default)]
 struct EventRecord {

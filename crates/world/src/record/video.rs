@@ -34,7 +34,7 @@ struct Counts {
     resent: u64,
 }
 
-/// Intervals whose mean tells a freeze from a slow picture (`freezeCount` in WebRTC's statistics).
+/// Intervals whose mean distinguishes a freeze from a slow picture (`freezeCount` in WebRTC's statistics).
 const INTERVALS: usize = 30;
 /// Intervals before the first freeze is looked for, as in libwebrtc.
 const FEWEST: usize = 5;
@@ -42,7 +42,7 @@ const FEWEST: usize = 5;
 const LONGER: Span = Span::ms(150);
 
 impl VideoRecord {
-    /// For a call of so many frames per second. Quantiles have so many significant digits.
+    /// For a call of this frame rate, with quantiles of this many significant digits.
     pub fn new(fps: f64, digits: u8) -> VideoRecord {
         VideoRecord {
             fps,
@@ -71,7 +71,7 @@ impl VideoRecord {
         self.counts.resent += 1;
     }
 
-    /// A packet has arrived, and so many before it are lost.
+    /// A packet has arrived; this many before it are lost.
     pub fn arrived(&mut self, lost: u64) {
         self.counts.arrived += 1;
         self.counts.lost += lost;

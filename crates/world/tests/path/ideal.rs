@@ -79,7 +79,7 @@ fn a_path_that_sleeps_through_everything_sends_what_a_link_polled_in_time_does()
             let scenario = scenario(&hop("link", &format!("{link}\nqueue = \"{name}\"")));
             // 660 B on average, 1.2 ms apart with the pauses: a little more than the link can send.
             let mut packets = arrivals(&mut Rng::stream(n as u64, name), 1500, Span::us(450), 1);
-            // What comes marked cannot be told from what is marked here.
+            // A packet that arrives marked looks like one that is marked here.
             packets.iter_mut().filter(|packet| packet.ecn == Ecn::Ce).for_each(|packet| packet.ecn = Ecn::Ect0);
             let end = Time::ZERO + scenario.duration;
             packets.retain(|packet| packet.at < end);

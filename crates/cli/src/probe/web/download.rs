@@ -55,7 +55,7 @@ pub(super) struct Place {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at the clock and the kernel's RTT.
 const LOOK: Duration = Duration::from_millis(10);
-/// A paced reader makes up for so much time at most.
+/// A paced reader catches up on this much time at most.
 const CATCH_UP: f64 = 0.05;
 /// Between two bytes for RTTs.
 const PING: f64 = 0.04;

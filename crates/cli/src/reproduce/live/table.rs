@@ -40,7 +40,7 @@ pub(super) fn text(outcomes: &[Outcome], duration: Span, runs: u64, paint: Paint
     if disturbed > 0 {
         let _ = writeln!(
             out,
-            "{disturbed} disturbed: the machine had so much else to do that more than {} % of the packets were over 1 ms late; \
+            "{disturbed} disturbed: the machine was so busy that more than {} % of the packets were over 1 ms late; \
              `--only` repeats single cells.",
             100.0 * DISTURBED
         );

@@ -190,7 +190,7 @@ impl Bbr3 {
     /// The first loss of a round trip begins a new one, and what it may take is remembered (§5.5.10.2, §5.5.11.1).
     pub(super) fn note_loss(&mut self) {
         if !self.model.losses.lossy {
-            // It ends with what is sent after the acknowledgment that tells of the loss, which is not counted yet.
+            // It ends with what is sent after the acknowledgment that reports the loss, which is not counted yet.
             self.model.losses.ends = self.delivered.1 + Bytes(1);
             self.model.losses.lossy = true;
             self.save_window();

@@ -66,7 +66,7 @@ impl<T> Monitor<T> {
     }
 
     /// Is it time for the next interval, before a packet is sent now? The one under way is to be `length` long. Never twice
-    /// at one moment, since packets are told apart by when they were sent.
+    /// at one moment, since packets are identified by when they were sent.
     pub fn is_over(&self, now: Time, length: Span) -> bool {
         self.intervals.back().is_none_or(|last| {
             last.packets >= self.min_packets

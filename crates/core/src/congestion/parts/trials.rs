@@ -5,7 +5,7 @@
 //! is twice what the rate carries in a round trip: it holds a sender back that hears nothing, and no other.
 //! Source: Dong et al., PCC Allegro (NSDI 2015) §3.1; PCC Vivace (NSDI 2018) §4.3.
 //! Deviates: nothing is tried before the first acknowledgment, since a transport sends its initial window unpaced; of the
-//! packets that one acknowledgment tells of only the one sent last has an RTT, since the others waited for it.
+//! packets that one acknowledgment covers only the one sent last has an RTT, since the others waited for it.
 use super::monitor_interval::{Interval, Monitor};
 use crate::congestion::{Ack, PacketFeedback, PacketOutcome, PathHint, SendLimits, Sent};
 use crate::{Bytes, Rate, Span, Time};

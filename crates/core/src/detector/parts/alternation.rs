@@ -114,7 +114,7 @@ impl Alternation {
         &self.intervals[(self.begun - 1) as usize % KEPT]
     }
 
-    /// The n-th complete interval before the present one, from 1 on; `None` if there were not so many, or it has been
+    /// The n-th complete interval before the present one, from 1 on; `None` if there were fewer, or it has been
     /// forgotten.
     pub fn before(&self, n: u64) -> Option<&Interval> {
         (n > 0 && n < self.begun && n < KEPT as u64).then(|| &self.intervals[(self.begun - 1 - n) as usize % KEPT])

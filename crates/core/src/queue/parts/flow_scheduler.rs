@@ -1,7 +1,7 @@
 //! Flow queues in fair turns, with pacing (the scheduler of Linux `fq`). A [`BufferPolicy`] decides about a packet
 //! that arrives at its flow's queue: a fixed limit, an adaptive one, a policer.
 //!
-//! - Flows are told apart by `hash & mask`, exactly; `buckets` is only the number of lists to search.
+//! - A flow is `hash & mask`, exactly; `buckets` is only the number of lists to search.
 //! - [`Drr`] with credits: an unknown flow starts with `initial_quantum`. A flow that comes back keeps its credit, at least a
 //!   `quantum` after a pause of `refill_delay`; debts stay. An emptied new flow passes through the old list.
 //! - Pacing: a flow whose first packet may not leave yet is set aside until that packet's `depart`.
@@ -54,7 +54,7 @@ const _: () = assert!(size_of::<FlowQueue<()>>() <= 64);
 /// How flows are scheduled, with `tc`'s names.
 #[derive(Clone, Debug)]
 pub struct Scheduling {
-    /// Most packets that wait.
+    /// Maximum queue length in packets.
     pub limit: u32,
     /// Bytes that a flow may send per round.
     pub quantum: Bytes,

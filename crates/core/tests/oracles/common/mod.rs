@@ -1,5 +1,5 @@
 //! A sender that always has data, one bottleneck and a receiver with delayed acknowledgments: as little of a network as a
-//! controller needs to be driven through its growth. Losses are told, not made.
+//! controller needs to be driven through its growth. Losses are reported, not simulated.
 use narrows_core::congestion::{Ack, Controller, ControllerConfig, Loss, LossKind, PathHint, Phase, RateSample, Sent};
 use narrows_core::{Bytes, Rng, Span, Time};
 use std::collections::VecDeque;

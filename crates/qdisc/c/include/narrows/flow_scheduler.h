@@ -73,7 +73,7 @@ struct nw_delayed {
 };
 
 struct nw_sched {
-	/* Parameters. Most packets that wait. */
+	/* Parameters. Maximum queue length in packets. */
 	u32 limit;
 	/* Bytes per round, at least one. */
 	s32 quantum;

@@ -183,7 +183,7 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
             let old = now - Span::us(u64::from(ago));
             let mut told = 0;
             let newly = board.lose_old(|record| record.sent <= old, |_, _, _| told += 1);
-            assert_eq!(newly, told, "each is told of once");
+            assert_eq!(newly, told, "each is reported once");
             let una = model.una;
             let is_lost = |seq: usize, segment: &SegmentState| !segment.sacked && (seq == una || segment.sent <= old);
             let seqs: Vec<usize> =

@@ -267,7 +267,7 @@ fn forward_acknowledgments_find_a_lost_retransmission() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
     assert_eq!(numbers(&burst(&mut sender, at(100)))[0], 0);
-    // What was sent before the retransmission tells nothing about it; the first segment sent after it does.
+    // What was sent before the retransmission says nothing about it; the first segment sent after it does.
     let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(101));
     assert_eq!(sender.board.lost_out(), 1);
     let new = burst(&mut sender, at(101));
@@ -431,7 +431,7 @@ fn marks_reduce_the_window_once_per_round_trip() {
         sent.extend(burst(&mut sender, at(100 + n)));
         assert_eq!(ssthresh(&sender), once, "the same window's marks");
     }
-    assert_eq!(sent.iter().filter(|out| out.cwr).count(), 1, "the peer is told once");
+    assert_eq!(sent.iter().filter(|out| out.cwr).count(), 1, "the peer hears of it once");
     assert!(sent[0].cwr, "with the first new segment");
     // The next round: segments sent after the reduction are acknowledged, and the peer still echoes marks.
     let last = sent.last().expect("new segments left").seq + 1;
