@@ -1,5 +1,6 @@
 //! Parts that several detectors share.
 pub mod alternation;
+pub mod bottleneck;
 pub mod line;
 pub mod ramp;
 pub mod response;

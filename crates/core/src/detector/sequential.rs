@@ -23,12 +23,17 @@
 //! service both receive the same, so that nearly all losses hit the dominant one. Losses come in clusters, so the sum of an interval
 //! is bounded.
 //!
+//! **A finding is about one bottleneck.** When packets arrive faster than at the bottleneck that was judged, or the RTT has become lower by a part of a packet's
+//! time there ([`super::parts::bottleneck`]), another hop may be the narrowest. Then the finding is given up, and packets sent afterwards have to
+//! renew it. And packets that are sent much faster than they arrive, as in slow start, overload wider hops as well: by themselves they find no fair queuing.
+//!
 //! **Only the connection's own queue is evidence for a shared one.** A queue of other flows on the ACK path delays both subflows
 //! equally, and random losses hit both in proportion, as at a shared bottleneck. So the test makes experiments: where there is a
 //! queue, it keeps an eighth less in flight in randomly chosen intervals, and measures whether the delay falls at once
 //! and rises again afterwards ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own; its acknowledgments'
 //! part of a queue on the ACK path does not count. Without a queue of its own, losses count for fair queuing only.
 use super::parts::alternation::{Alternation, Interval};
+use super::parts::bottleneck::Bottleneck;
 use super::parts::line::{Fit, Line, SAMPLES, log_normal};
 use super::parts::response::{Edges, Response};
 use super::{FairQueuingDetector, Finding, Verdict};
@@ -88,6 +93,9 @@ pub struct Sequential {
     verdict: Verdict,
     /// Time of the last decision. Packets sent before it do not show its effect.
     decided: Time,
+    /// When a finding was given up. Packets sent before may have met another bottleneck.
+    given_up: Time,
+    bottleneck: Bottleneck,
 }
 
 /// Intervals whose samples may still come.
@@ -114,6 +122,12 @@ const UNEXPLAINED: f64 = 10.0;
 const SLACK: f64 = 0.02;
 /// Largest share of the dominant subflow in all losses under fair service.
 const NEARLY_ALL: f64 = 0.95;
+/// Packets that are sent this many times as fast as they arrive overload wider hops than the bottleneck.
+const OVERLOAD: f64 = 1.5;
+/// Evidence of an interval from which the bottleneck is still the one that was judged.
+const CONFIRMS: f64 = 0.1;
+/// Largest score that may be of another hop, as a part of its bound: when a finding has been given up, and for fair queuing under such overload.
+const DOUBTFUL: f64 = 0.7;
 /// Evidence of an interval from which fair queuing counts as seen at work.
 const AT_WORK: f64 = 0.5;
 
@@ -138,6 +152,8 @@ impl FairQueuingDetector for Sequential {
             score: 0.0,
             verdict: Verdict::NONE,
             decided: now,
+            given_up: now,
+            bottleneck: Bottleneck::new(now),
         }
     }
 
@@ -148,7 +164,12 @@ impl FairQueuingDetector for Sequential {
 
     fn on_packet_feedback(&mut self, event: &PacketFeedback) {
         self.alternation.on_packet_feedback(event);
-        let PacketOutcome::Delivered { rtt: Some(rtt) } = event.outcome else { return };
+        let PacketOutcome::Delivered { rtt } = event.outcome else { return };
+        let least = (self.p.shortest, self.p.packets);
+        if self.bottleneck.on_delivered(event.now, event.bytes.0, least, self.mss, self.has_found()) {
+            self.give_up(event.now);
+        }
+        let Some(rtt) = rtt else { return };
         let begun = self.alternation.begun();
         let Some(n) = self.alternation.number_at(event.sent).filter(|n| n + KEPT as u64 >= begun) else { return };
         let start =
@@ -236,20 +257,23 @@ impl Sequential {
                 let lines = self.lines[self.judged as usize % KEPT];
                 let length = end.since(interval.start).as_secs_f64();
                 self.learn_base(&lines);
+                if self.bottleneck.on_interval(&lines, self.mss, self.has_found()) {
+                    self.give_up(now);
+                }
                 let view = self.view(&interval, &lines, length);
                 let few = view.as_ref().map_or(0.0, View::few);
                 let queue = view.as_ref().filter(|view| view.queue > few);
                 self.queue = queue.map_or(0.0, |view| view.queue / view.mean).max(self.queue * EXPECTED);
                 let edges = &self.edges[self.judged as usize % KEPT];
                 let own = self.base().and_then(|base| self.response.learn(n, edges, base, few));
-                self.weigh(&interval, view, own, now);
+                self.weigh(&interval, length, view, own, now);
             }
             self.judged += 1;
         }
     }
 
     /// `own`: what an experiment in this interval has shown of the queue before it.
-    fn weigh(&mut self, interval: &Interval, view: Option<View>, own: Option<f64>, now: Time) {
+    fn weigh(&mut self, interval: &Interval, length: f64, view: Option<View>, own: Option<f64>, now: Time) {
         let lossless = interval.lost == [0, 0];
         let (delays, alike) = view.as_ref().map_or((0.0, 0.0), |view| self.weigh_delays(view));
         let most = self.p.weight * self.bound;
@@ -257,7 +281,7 @@ impl Sequential {
         if own.is_some() {
             self.alike = 0.0;
         }
-        if interval.limited {
+        if interval.limited || interval.start < self.given_up {
             return;
         }
         // A full queue has no slope, shared or not.
@@ -273,7 +297,23 @@ impl Sequential {
         // What they take back is no more than what they have given: a full score did not take all of it.
         let losses = if is_own { losses } else { self.unexplained.add(losses).max(-self.score.max(0.0)) };
         let delays = if lossless { delays } else { delays.max(0.0) };
-        let evidence = (delays + experiment + losses).clamp(-most, most);
+        let mut evidence = (delays + experiment + losses).clamp(-most, most);
+        if self.verdict.finding != Finding::Fair && interval.overload(length, self.mss) > OVERLOAD {
+            evidence = evidence.min((DOUBTFUL * self.bound - self.score).max(0.0));
+        }
+        self.decide(evidence, interval.start, now);
+    }
+
+    /// Adds the evidence of an interval that began at `start`.
+    fn decide(&mut self, evidence: f64, start: Time, now: Time) {
+        let is_confirmed = match self.verdict.finding {
+            Finding::Fair => evidence >= CONFIRMS,
+            Finding::Shared => evidence <= -CONFIRMS,
+            Finding::Undecided => false,
+        };
+        if is_confirmed {
+            self.bottleneck.confirm();
+        }
         let far = HEADROOM * self.bound;
         self.score = (self.score + evidence).clamp(-far, far);
         let finding = match (self.verdict.finding, self.score) {
@@ -283,7 +323,10 @@ impl Sequential {
             (Finding::Shared, score) if score < 0.0 => Finding::Shared,
             _ => Finding::Undecided,
         };
-        let at_work = finding == Finding::Fair && evidence >= AT_WORK && interval.start >= self.decided;
+        if finding == Finding::Undecided && self.has_found() {
+            self.bottleneck.forget_rate();
+        }
+        let at_work = finding == Finding::Fair && evidence >= AT_WORK && start >= self.decided;
         let decided = finding != self.verdict.finding || at_work;
         if decided {
             self.decided = now;
@@ -291,6 +334,20 @@ impl Sequential {
         let decisions = self.verdict.decisions.wrapping_add(u32::from(decided));
         let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
         self.verdict = Verdict { finding, confidence, decisions };
+    }
+
+    fn has_found(&self) -> bool {
+        self.verdict.finding != Finding::Undecided
+    }
+
+    /// Another hop may be the bottleneck now.
+    fn give_up(&mut self, now: Time) {
+        let most = DOUBTFUL * self.bound;
+        self.score = self.score.clamp(-most, most);
+        self.alike = 0.0;
+        (self.given_up, self.decided) = (now, now);
+        let decisions = self.verdict.decisions.wrapping_add(1);
+        self.verdict = Verdict { finding: Finding::Undecided, confidence: 0.0, decisions };
     }
 
     /// Keeps the lowest mean RTT of an interval. A single packet's RTT may be lower for other reasons than an empty queue, such as ACK

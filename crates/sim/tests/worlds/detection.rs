@@ -390,3 +390,56 @@ fn regression_an_experiment_lasts_longer_than_its_silence() {
     ));
     assert!(v.wrong == 0.0 && v.right > 0.5, "{v:?}");
 }
+
+/// After 15 s the bottleneck becomes wider than the hop before it. Its verdict stayed until evidence of the new one had undone it, and was wrong for 2 to 24 % of the time.
+#[test]
+fn regression_a_verdict_ends_with_its_bottleneck() {
+    for (narrow, wide) in [("fq", "fifo"), ("fifo", "fq_codel"), ("cake", "pie")] {
+        for on in ["new_reno", "cubic", "vegas", "bbr", "copa"] {
+            let v = verdicts(&run_text(&format!(
+                r#"
+                duration = "30s"
+                [[hop]]
+                name = "before"
+                rate = "50mbit"
+                queue = {{ kind = "{wide}" }}
+                [[hop]]
+                name = "bottleneck"
+                rate = [{{ at = "0s", rate = "30mbit" }}, {{ at = "15s", rate = "100mbit" }}]
+                queue = {{ kind = "{narrow}" }}
+                [[flow]]
+                name = "flow"
+                controller = {{ kind = "tonopah", on = "{on}", detector = "sequential" }}
+                rtt = "40ms"
+                route = ["before", "bottleneck"]"#
+            )));
+            assert!(v.wrong < 0.02, "{on}, {narrow} of 30 Mbit/s, then {wide} of 50: {v:?}");
+        }
+    }
+}
+
+/// Slow start overloaded the fair hop before the bottleneck, too, and its queues were taken for the bottleneck's for 11 to 28 % of the time.
+#[test]
+fn regression_slow_start_in_a_wider_fair_hop_decides_nothing() {
+    for (seed, queue) in [1, 2].into_iter().flat_map(|seed| [(seed, "fq"), (seed, "fq_codel")]) {
+        let v = verdicts(&run_text(&format!(
+            r#"
+            seed = {seed}
+            duration = "15s"
+            [[hop]]
+            name = "before"
+            rate = "9mbit"
+            queue = "{queue}"
+            [[hop]]
+            name = "bottleneck"
+            rate = "5mbit"
+            queue = {{ kind = "fifo", limit = "200p" }}
+            [[flow]]
+            name = "flow"
+            controller = {{ kind = "tonopah", on = "new_reno", detector = "sequential" }}
+            rtt = "60ms"
+            route = ["before", "bottleneck"]"#
+        )));
+        assert!(v.wrong < 0.01, "{queue}, seed {seed}: {v:?}");
+    }
+}

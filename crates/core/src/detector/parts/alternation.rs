@@ -53,6 +53,20 @@ impl Interval {
         if lost < beyond_half { lost / beyond_half } else { f64::from(lost > 0.0) }
     }
 
+    /// How many times as fast its packets were sent as they arrived. It lasted for `length`, s.
+    pub fn overload(&self, length: f64, mss: u64) -> f64 {
+        let arrived = || self.acked.iter().flatten();
+        let times = arrived().map(|&(first, _)| first).min().zip(arrived().map(|&(_, last)| last).max());
+        // From the first to the last packet it is one fewer.
+        let later = (self.delivered[0] + self.delivered[1]).saturating_sub(mss);
+        match times {
+            Some((first, last)) if later > 0 && length > 0.0 => {
+                (self.sent[0] + self.sent[1]) as f64 / length * last.since(first).as_secs_f64() / later as f64
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
     /// Have both subflows' acknowledgments gone beyond it? What was not acknowledged by then was lost, or has been overtaken.
     pub fn is_passed(&self) -> bool {
         self.passed == [true; 2]
