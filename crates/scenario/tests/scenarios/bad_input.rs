@@ -5,6 +5,7 @@ use cases::CASES;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
+use narrows_scenario::keys::{self, TableSpec};
 use narrows_scenario::{NoTraces, Scenario, Traces};
 
 /// A scenario with nothing wrong; each case replaces one piece of it.
@@ -122,6 +123,10 @@ fn wrong(old: &str, new: &str, expected: &str) -> Option<String> {
     let expected = expected
         .replace("QUEUES", &QueueConfig::NAMES.join(", "))
         .replace("CONTROLLERS", &ControllerConfig::NAMES.join(", "));
+    let names = |table: &TableSpec| table.keys.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+    let expected = keys::tables()
+        .iter()
+        .fold(expected, |text, table| text.replace(&format!("KEYS({})", table.name), &names(table)));
     let got = match Scenario::parse(&text, "S.toml", &Nowhere) {
         Ok(_) => "it was accepted".to_owned(),
         Err(error) => error.to_string(),

@@ -58,6 +58,7 @@ fn values(spec: &KeySpec) -> Vec<String> {
         "\"3mbit\"",
         "\"7B\"",
         "3",
+        "5",
         "0.25",
         "true",
         "false",

@@ -4,22 +4,18 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "seed = 1",
         "sede = 1",
-        r#"S.toml:4: unknown key "sede" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow, expect (did you mean "seed"?)"#,
+        r#"S.toml:4: unknown key "sede" in the scenario; allowed: KEYS(scenario) (did you mean "seed"?)"#,
     ),
-    (
-        "seed = 1",
-        r#"colour = "red""#,
-        r#"S.toml:4: unknown key "colour" in the scenario; allowed: name, duration, warmup, seed, record, hop, flow, expect"#,
-    ),
+    ("seed = 1", r#"colour = "red""#, r#"S.toml:4: unknown key "colour" in the scenario; allowed: KEYS(scenario)"#),
     (
         r#"queue = "fifo""#,
         r#"qeue = "fifo""#,
-        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: name, rate, queue, delay, jitter, overhead, loss, release, burst (did you mean "queue"?)"#,
+        r#"S.toml:23: unknown key "qeue" in [[hop]]; allowed: KEYS(hop) (did you mean "queue"?)"#,
     ),
     (
         "flows = 8",
         "flow = 8",
-        r#"S.toml:8: unknown key "flow" in [record]; allowed: interval, flows, gauges (did you mean "flows"?)"#,
+        r#"S.toml:8: unknown key "flow" in [record]; allowed: KEYS(record) (did you mean "flows"?)"#,
     ),
     (
         r#"limit = "100p""#,
@@ -375,7 +371,7 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "traffic = \"bulk\"\n",
         "traffic = \"bulk\"\n# a comment\n\nburst = 3\n",
-        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: name, count, family, controller, traffic, command, server, transport, rtt, route, back, subflow_route, start, stop, from, to, dscp"#,
+        r#"S.toml:32: unknown key "burst" in [[flow]]; allowed: KEYS(flow)"#,
     ),
     (
         "traffic = \"bulk\"\nrtt = \"100ms\"\nroute = [\"bottleneck\"]\nback = [\"acks\"]\nstart = \"0s\"\nstop = \"50s\"\ntransport = { kind = \"tcp\", initial_window = 3 }",
