@@ -1,4 +1,4 @@
-//! The user's own programs as flows, for worlds that run real programs.
+//! Real programs as flows, for worlds that run them.
 //!
 //! A command line is split into words as a shell does it (quotes, backslashes, comments), but no shell runs it, and no other shell
 //! syntax has a meaning. Names in braces are placeholders whose values are known when it runs.

@@ -96,7 +96,7 @@ pub fn parse(text: &str, file: &str) -> Result<(Vec<Span>, Span), ScenarioError>
     parse_column(text, file, None)
 }
 
-/// The same with the column of rates that a CSV is read from: `UL_bitrate`, or `speed:kbit` with the unit of its numbers.
+/// Like `parse`, with the column of a CSV that has the rates: `UL_bitrate`, or `speed:kbit` with the unit of its numbers.
 pub fn parse_column(text: &str, file: &str, column: Option<&str>) -> Result<(Vec<Span>, Span), ScenarioError> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
     if first.starts_with('{') {

@@ -153,7 +153,7 @@ impl Transport {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
 
-    /// The same transport with the headers that its packets have over this family; these parameters are those over IPv4.
+    /// This transport with the headers of its packets over this family; the parameters give those over IPv4.
     pub(crate) fn over(&self, family: Family) -> Transport {
         let mut carrier = self.clone();
         let header = match &mut carrier {

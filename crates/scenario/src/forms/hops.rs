@@ -8,7 +8,7 @@ use crate::write::quoted;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// A list of at least so many hops.
+/// A list of hops, with the least number of them.
 pub(crate) struct Hops(pub(crate) usize);
 
 /// The hops' names, for look-ups and for lists in messages.

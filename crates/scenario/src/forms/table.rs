@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// A table.
 pub(crate) struct One;
 
-/// An array of at least so many tables.
+/// An array of tables, with the least number of them.
 pub(crate) struct Many(pub(crate) usize);
 
 impl<T: Table> Form<T> for One {

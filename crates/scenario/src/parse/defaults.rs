@@ -93,7 +93,7 @@ pub(crate) fn default_transport(traffic: &Traffic, controller: Option<&Controlle
     }
 }
 
-/// The same for the traffic of a preset, which has a transport of its own.
+/// Like `default_transport`, for the traffic of a preset, which has a transport of its own.
 pub(crate) fn preset_transport(
     preset: Option<&Preset>,
     traffic: &Traffic,

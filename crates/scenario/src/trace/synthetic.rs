@@ -195,7 +195,7 @@ fn starlink(mut rng: Rng, ms: u64) -> (Vec<Span>, Span) {
 const STEP_MS: u64 = 10;
 const STEP_S: f64 = 0.01;
 
-/// Opportunities from a rate in bit/s for each step of 10 ms, which is told when it begins, in ms.
+/// Opportunities from a function that gives the rate in bit/s of each step of 10 ms by its start in ms.
 fn rates(ms: u64, mut next: impl FnMut(u64) -> f64) -> (Vec<Span>, Span) {
     let mut carried = Carried::default();
     for at in (0..ms).step_by(STEP_MS as usize) {
