@@ -93,11 +93,11 @@ fn junit_has_a_case_for_each_expectation_of_each_run() {
     let xml = fs::read_to_string(place.path("out.xml")).expect("the file");
     assert!(
         xml.starts_with(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"narrows check\" tests=\"4\" failures=\"2\" errors=\"0\">"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"narrows check\" tests=\"4\" skipped=\"0\" failures=\"2\" errors=\"0\">"
         ),
         "{xml}"
     );
-    assert!(xml.contains("<testcase name=\"bulk.timeouts &gt;= 0, seed 2\" classname=\"line\">"), "{xml}");
+    assert!(xml.contains("<testcase name=\"bulk.timeouts &gt;= 0, seed 2\" classname=\"line\"/>"), "{xml}");
     assert!(
         xml.contains(
             "name=\"bulk.goodput &lt; 1mbit, seed 1\" classname=\"line\">\n            <failure message=\"measured 1"
@@ -167,7 +167,9 @@ fn a_difference_can_fail_a_build() {
     let xml = fs::read_to_string(place.path("d.xml")).expect("the file");
     let cases = |outcome: bool| holds.iter().filter(|&&held| held == outcome).count();
     let (tests, failures) = (holds.len(), cases(false));
-    let start = format!("<testsuites name=\"narrows diff\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\">");
+    let start = format!(
+        "<testsuites name=\"narrows diff\" tests=\"{tests}\" skipped=\"0\" failures=\"{failures}\" errors=\"0\">"
+    );
     assert!(xml.contains(&start) && xml.contains("<failure message=\"changed by +"), "{xml}");
     let alone = place.run(&["diff", "a", "b", "--junit", "d.xml"]);
     assert!(text(&alone.stderr).contains("--fail-on"), "JUnit without a limit has no cases: {}", text(&alone.stderr));
