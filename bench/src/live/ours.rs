@@ -77,10 +77,10 @@ pub(crate) fn carry<T>(
     let sides = sides()?;
     let devices = devices(&sides, true)?;
     let endpoint_stats = Arc::new(EndpointStats::new(1));
-    let direction = |hops: Vec<usize>, tail: Span, (there, back): (Option<u16>, Option<u16>)| Direction {
+    let direction = |hops: Vec<usize>, tail: Span, (forward, reverse): (Option<u16>, Option<u16>)| Direction {
         routes: vec![path::Route { hops: (0..hops.len() as u16).collect(), tail }],
         hops,
-        flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], there, back }]),
+        flows: Flows::declared(vec![Declaration { sender: HOSTS[0], receiver: HOSTS[1], forward, reverse }]),
         endpoint_stats: Arc::clone(&endpoint_stats),
         quic: Vec::new(),
         videos: Vec::new(),

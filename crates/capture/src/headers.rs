@@ -6,7 +6,7 @@
 use crate::ip::{Ip, Said};
 use etherparse::{IpNumber, TcpHeader, TcpOptionElement, UdpHeader};
 use narrows_core::{Dscp, Ecn};
-use narrows_results::packets::{Flow, Kind, Marks, Packet, PacketLog, SNAP, Transport};
+use narrows_results::packets::{Flow, Marks, Packet, PacketKind, PacketLog, SNAP, Transport};
 
 /// Makes the headers of a log's packets.
 pub(crate) struct Headers<'a> {
@@ -47,8 +47,8 @@ impl<'a> Headers<'a> {
         let [source, destination] = ports(flow, packet);
         let mut tcp = TcpHeader::new(source, destination, seq, WINDOW);
         tcp.acknowledgment_number = ack;
-        tcp.syn = matches!(packet.kind, Kind::Syn | Kind::SynAck);
-        tcp.ack = packet.kind != Kind::Syn;
+        tcp.syn = matches!(packet.kind, PacketKind::Syn | PacketKind::SynAck);
+        tcp.ack = packet.kind != PacketKind::Syn;
         (tcp.ns, tcp.cwr, tcp.ece) = ecn_flags(flow, packet);
         // At most 40 bytes of options, which always fit.
         let _ = tcp.set_options(&self.options(flow, packet));
@@ -69,7 +69,7 @@ impl<'a> Headers<'a> {
         };
         let bare = BARE_HEADERS + flow.family.extra().0 as u32;
         let stamp = Timestamp((packet.sent.as_ns() / 1_000_000) as u32, packet.echo);
-        if matches!(packet.kind, Kind::Syn | Kind::SynAck) {
+        if matches!(packet.kind, PacketKind::Syn | PacketKind::SynAck) {
             let mss = (flow.mss + flow.header).saturating_sub(bare).min(u32::from(u16::MAX)) as u16;
             return vec![MaximumSegmentSize(mss), SelectiveAcknowledgementPermitted, stamp, Noop, WindowScale(SCALE)];
         }
@@ -79,7 +79,7 @@ impl<'a> Headers<'a> {
         }
         let edge = |segment: u64| flow.lengths.start(segment).wrapping_add(1) as u32;
         let mut blocks = self.log.ranges(packet).iter().map(|&(first, end)| (edge(first), edge(end)));
-        if packet.kind == Kind::Ack
+        if packet.kind == PacketKind::Ack
             && let Some(first) = blocks.next()
         {
             options.extend([Noop, Noop, SelectiveAcknowledgement(first, [blocks.next(), blocks.next(), None])]);
@@ -123,10 +123,10 @@ fn sequence(log: &PacketLog, packet: &Packet) -> (u32, u32) {
     // Numbers wrap, as on the wire.
     let place = log.stream_offset(packet).unwrap_or_default().wrapping_add(1) as u32;
     match packet.kind {
-        Kind::Syn => (0, 0),
-        Kind::SynAck => (0, 1),
-        Kind::Data => (place, 1),
-        Kind::Ack => (1, place),
+        PacketKind::Syn => (0, 0),
+        PacketKind::SynAck => (0, 1),
+        PacketKind::Data => (place, 1),
+        PacketKind::Ack => (1, place),
     }
 }
 
@@ -139,13 +139,13 @@ fn ecn_flags(flow: &Flow, packet: &Packet) -> (bool, bool, bool) {
     };
     match (flow.marks, packet.kind) {
         (Marks::Off, _) => (false, false, false),
-        (Marks::Echo, Kind::Syn) => (false, true, true),
-        (Marks::Echo, Kind::SynAck) => (false, false, true),
-        (Marks::Echo, Kind::Data | Kind::Ack) => (false, packet.cwr, packet.ece),
-        (Marks::Counted, Kind::Syn) => (true, true, true),
-        (Marks::Counted, Kind::SynAck) => (false, true, false),
-        (Marks::Counted, Kind::Data) => counter(0),
-        (Marks::Counted, Kind::Ack) => counter(packet.marks),
+        (Marks::Echo, PacketKind::Syn) => (false, true, true),
+        (Marks::Echo, PacketKind::SynAck) => (false, false, true),
+        (Marks::Echo, PacketKind::Data | PacketKind::Ack) => (false, packet.cwr, packet.ece),
+        (Marks::Counted, PacketKind::Syn) => (true, true, true),
+        (Marks::Counted, PacketKind::SynAck) => (false, true, false),
+        (Marks::Counted, PacketKind::Data) => counter(0),
+        (Marks::Counted, PacketKind::Ack) => counter(packet.marks),
     }
 }
 
@@ -183,7 +183,7 @@ fn quic_header(packet: &Packet, bare: usize) -> Vec<u8> {
     from.push(u8::from(!packet.kind.is_forward()));
     let number = (packet.number as u32).to_be_bytes();
     match packet.kind {
-        Kind::Syn | Kind::SynAck => {
+        PacketKind::Syn | PacketKind::SynAck => {
             let mut header = vec![0xc3, 0, 0, 0, 1, to.len() as u8];
             header.extend(to);
             header.push(from.len() as u8);
@@ -195,7 +195,7 @@ fn quic_header(packet: &Packet, bare: usize) -> Vec<u8> {
             header.extend(number);
             header
         }
-        Kind::Data | Kind::Ack => {
+        PacketKind::Data | PacketKind::Ack => {
             let mut header = vec![0x43];
             header.extend(to);
             header.extend(number);

@@ -7,7 +7,7 @@
 //! TCP has no packet numbers. Here each transmission of a segment gets one, and an acknowledgment names the latest transmission of
 //! every segment that it covers for the first time.
 use narrows_core::{Span, Time};
-use narrows_results::packets::{Flow, Kind, Known, Metrics, Packet, PacketLog, Transport, What};
+use narrows_results::packets::{Flow, Known, Metrics, Packet, PacketKind, PacketLog, Transport, What};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -124,7 +124,7 @@ fn head(log: &PacketLog, flow: &Flow, connection: &Connection) -> Value {
 /// A packet leaves the sender.
 fn sent(log: &PacketLog, packet: &Packet, number: u64) -> Value {
     let frames = match packet.kind {
-        Kind::Syn => json!([{ "frame_type": "crypto", "offset": 0, "length": packet.payload }]),
+        PacketKind::Syn => json!([{ "frame_type": "crypto", "offset": 0, "length": packet.payload }]),
         _ => json!([{
             "frame_type": "stream",
             "stream_id": 0,
@@ -146,7 +146,7 @@ fn received(packet: &Packet, ranges: &[[u64; 2]]) -> Value {
 }
 
 fn header(packet: &Packet, number: u64) -> Value {
-    let kind = if matches!(packet.kind, Kind::Syn | Kind::SynAck) { "initial" } else { "1RTT" };
+    let kind = if matches!(packet.kind, PacketKind::Syn | PacketKind::SynAck) { "initial" } else { "1RTT" };
     json!({ "packet_type": kind, "packet_number": number })
 }
 
@@ -219,7 +219,7 @@ impl Transmissions {
     fn sent(&mut self, packet: &Packet) -> u64 {
         let number = self.next;
         self.next += 1;
-        if packet.kind == Kind::Data {
+        if packet.kind == PacketKind::Data {
             let segment = packet.data as usize;
             if self.latest.len() <= segment {
                 self.latest.resize(segment + 1, None);
@@ -250,7 +250,7 @@ impl Transmissions {
 
     /// The transmissions that an acknowledgment covers and no earlier one did, as ranges from first to last.
     fn acknowledged(&mut self, log: &PacketLog, packet: &Packet) -> Vec<[u64; 2]> {
-        if packet.kind == Kind::SynAck {
+        if packet.kind == PacketKind::SynAck {
             return vec![[0, 0]];
         }
         let below = (self.until, packet.number);

@@ -33,7 +33,7 @@ pub(crate) struct List {
 
 /// The kinds of items.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Listing {
     /// Queue disciplines in front of a link
     Queues,
     /// Congestion control of a flow
@@ -56,59 +56,59 @@ enum Kind {
     Quantities,
 }
 
-impl Kind {
-    const ALL: [Kind; 10] = [
-        Kind::Queues,
-        Kind::Controllers,
-        Kind::Detectors,
-        Kind::Traffic,
-        Kind::Presets,
-        Kind::Transports,
-        Kind::Traces,
-        Kind::Keys,
-        Kind::Metrics,
-        Kind::Quantities,
+impl Listing {
+    const ALL: [Listing; 10] = [
+        Listing::Queues,
+        Listing::Controllers,
+        Listing::Detectors,
+        Listing::Traffic,
+        Listing::Presets,
+        Listing::Transports,
+        Listing::Traces,
+        Listing::Keys,
+        Listing::Metrics,
+        Listing::Quantities,
     ];
 
     const fn name(self) -> &'static str {
         match self {
-            Kind::Queues => "queues",
-            Kind::Controllers => "controllers",
-            Kind::Detectors => "detectors",
-            Kind::Traffic => "traffic",
-            Kind::Presets => "presets",
-            Kind::Transports => "transports",
-            Kind::Traces => "traces",
-            Kind::Keys => "keys",
-            Kind::Metrics => "metrics",
-            Kind::Quantities => "quantities",
+            Listing::Queues => "queues",
+            Listing::Controllers => "controllers",
+            Listing::Detectors => "detectors",
+            Listing::Traffic => "traffic",
+            Listing::Presets => "presets",
+            Listing::Transports => "transports",
+            Listing::Traces => "traces",
+            Listing::Keys => "keys",
+            Listing::Metrics => "metrics",
+            Listing::Quantities => "quantities",
         }
     }
 
     /// A description, and how the items are written in a scenario and on the command line.
     const fn about(self) -> &'static str {
         match self {
-            Kind::Queues => {
+            Listing::Queues => {
                 "queue disciplines in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)"
             }
-            Kind::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
-            Kind::Detectors => {
+            Listing::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
+            Listing::Detectors => {
                 "detectors of fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
             }
-            Kind::Traffic => "the data that a flow's application sends (`traffic = …`)",
-            Kind::Presets => {
+            Listing::Traffic => "the data that a flow's application sends (`traffic = …`)",
+            Listing::Presets => {
                 "traffic and transport by what people do (`traffic = \"call\"`; --flows call,2xdownload; advise --uses call,game)"
             }
-            Kind::Transports => "the transport of a flow's data (`transport = …`)",
-            Kind::Traces => {
+            Listing::Transports => "the transport of a flow's data (`transport = …`)",
+            Listing::Traces => {
                 "built-in traces of links (`rate = \"trace:lte\"` of a hop; --rate trace:lte): models, not measurements"
             }
-            Kind::Keys => "keys of scenario files, by table (--set hop.rate=20mbit, bulk.rtt=40ms, duration=30s)",
-            Kind::Metrics => {
+            Listing::Keys => "keys of scenario files, by table (--set hop.rate=20mbit, bulk.rtt=40ms, duration=30s)",
+            Listing::Metrics => {
                 "figures of a run (--expect 'NAME.goodput >= 90mbit'); hop. and flow. stand for the name of a hop or flow, and the unit \
                  may be left out: NAME.rtt.p99"
             }
-            Kind::Quantities => {
+            Listing::Quantities => {
                 "quantities of series and distributions (`narrows plot RESULT --metric rtt`); the unit may be left out"
             }
         }
@@ -117,22 +117,22 @@ impl Kind {
     fn entries(self) -> Vec<Listed> {
         let registered = |entries: Vec<Entry>| entries.into_iter().map(Listed::from).collect();
         match self {
-            Kind::Queues => registered(QueueConfig::entries()),
-            Kind::Controllers => registered(ControllerConfig::entries()),
-            Kind::Detectors => registered(DetectorConfig::entries()),
-            Kind::Traffic => registered(Traffic::entries()),
-            Kind::Presets => {
+            Listing::Queues => registered(QueueConfig::entries()),
+            Listing::Controllers => registered(ControllerConfig::entries()),
+            Listing::Detectors => registered(DetectorConfig::entries()),
+            Listing::Traffic => registered(Traffic::entries()),
+            Listing::Presets => {
                 let entry = |preset: &Preset| Listed::plain(preset.name, preset.summary);
                 preset::ALL.iter().map(entry).collect()
             }
-            Kind::Transports => registered(Transport::entries()),
-            Kind::Traces => {
+            Listing::Transports => registered(Transport::entries()),
+            Listing::Traces => {
                 let entry = |model: Model| Listed::plain(model.name(), model.summary());
                 Model::ALL.map(entry).into()
             }
-            Kind::Keys => keys::tables().into_iter().map(Listed::from).collect(),
-            Kind::Metrics => figure::listed().iter().map(|(name, summary)| Listed::plain(name, summary)).collect(),
-            Kind::Quantities => {
+            Listing::Keys => keys::tables().into_iter().map(Listed::from).collect(),
+            Listing::Metrics => figure::listed().iter().map(|(name, summary)| Listed::plain(name, summary)).collect(),
+            Listing::Quantities => {
                 Quantity::known().map(|(.., figure)| Listed::plain(figure.path, figure.sentence)).collect()
             }
         }
@@ -153,10 +153,10 @@ pub(crate) fn main(args: &List) -> Result<(), Failure> {
 }
 
 /// The entries of every kind, of one kind, or the entry of one name.
-fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Listed>)>, Failure> {
-    let all = || Kind::ALL.into_iter().map(|kind| (kind, kind.entries()));
+fn lists(what: Option<&str>) -> Result<Vec<(Listing, Vec<Listed>)>, Failure> {
+    let all = || Listing::ALL.into_iter().map(|kind| (kind, kind.entries()));
     let Some(what) = what else { return Ok(all().collect()) };
-    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(what)) {
+    if let Some(kind) = Listing::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(what)) {
         return Ok(vec![(kind, kind.entries())]);
     }
     let name = spelled(what);
@@ -164,14 +164,14 @@ fn lists(what: Option<&str>) -> Result<Vec<(Kind, Vec<Listed>)>, Failure> {
         let alias = Preset::named(what).is_some_and(|preset| preset.name == entry.name);
         alias || spelled(entry.name) == name || entry.name == what
     };
-    let found: Vec<(Kind, Vec<Listed>)> = all()
+    let found: Vec<(Listing, Vec<Listed>)> = all()
         .map(|(kind, entries)| (kind, entries.into_iter().filter(is_it).collect::<Vec<_>>()))
         .filter(|(_, entries)| !entries.is_empty())
         .collect();
     if !found.is_empty() {
         return Ok(found);
     }
-    let kinds = Kind::ALL.map(Kind::name);
+    let kinds = Listing::ALL.map(Listing::name);
     let names: Vec<&str> =
         kinds.into_iter().chain(all().flat_map(|(_, entries)| entries).map(|entry| entry.name)).collect();
     let hint = match elsewhere(what) {
@@ -244,7 +244,7 @@ impl From<TableSpec> for Listed {
     }
 }
 
-fn text(kind: Kind, entries: Vec<Listed>, paint: Paint, width: usize) -> String {
+fn text(kind: Listing, entries: Vec<Listed>, paint: Paint, width: usize) -> String {
     let name = kind.name().to_uppercase();
     let about = indented(&format!("{name} — {}", kind.about()), 0, width);
     let mut out = about.replacen(&name, &paint.bold(&name), 1);
@@ -305,7 +305,7 @@ mod tests {
     fn lines_fit() {
         assert_eq!(indented("  name  one two three", 4, 12), "  name  one\n    two\n    three\n");
         assert_eq!(indented("a longer-than-a-line b", 2, 8), "a\n  longer-than-a-line\n  b\n");
-        for kind in Kind::ALL {
+        for kind in Listing::ALL {
             let text = text(kind, kind.entries(), Paint::plain(), 80);
             // A word that is longer than a line, such as a path, stays whole.
             let fits = |line: &&str| line.chars().count() <= 80 || !line.trim().contains(' ');

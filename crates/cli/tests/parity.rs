@@ -59,7 +59,7 @@ fn arrivals(scenario: &Scenario, layout: &Layout) -> Vec<Arrival> {
                 Act::Message(payload) => Some(payload + group.transport.header().0 as u32),
                 _ => None,
             };
-            all.extend(ip_len.map(|ip_len| Arrival { at, ip_len, meta, way: flow.there }));
+            all.extend(ip_len.map(|ip_len| Arrival { at, ip_len, meta, way: flow.forward }));
             acts = next;
         }
     }
@@ -133,7 +133,7 @@ fn replayed(scenario: &Scenario, apart: Span) -> Shown {
     let overhead = scenario.hops[hops[hops.len() - 1]].overhead.0 as u32;
     let look = |path: &mut Path, flows: &mut Flows, came: &[Time], now: Time| {
         path.advance(now, flows);
-        while let Some(Delivery { id, waited, at, .. }) = path.delivered() {
+        while let Some(Delivery { id, queued: waited, at, .. }) = path.delivered() {
             let flow = path.meta(id).flow;
             flows.records[flow.0 as usize].datagram(at.since(came[id.index()]));
             let meta = path.release(id);

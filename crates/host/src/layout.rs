@@ -43,9 +43,9 @@ pub struct FlowEnds {
     /// The receiver's address.
     pub receiver: IpAddr,
     /// Route of the data, in the direction `side`.
-    pub there: u16,
+    pub forward: u16,
     /// Route of the packets that come back, in the other direction.
-    pub back: u16,
+    pub reverse: u16,
     /// When it starts.
     pub start: Time,
     /// When it stops.
@@ -97,11 +97,21 @@ impl Layout {
                 };
                 let rtt = build::rtt(scenario, group, member);
                 let tail = rtt.saturating_sub(delays(&group.route) + delays(&group.back));
-                let there = layout.directions[side].route(&group.route, Span::ZERO);
-                let back = layout.directions[1 - side].route(&group.back, tail);
+                let forward = layout.directions[side].route(&group.route, Span::ZERO);
+                let reverse = layout.directions[1 - side].route(&group.back, tail);
                 let start = build::start(scenario, group, member);
                 let stop = group.stop;
-                layout.flows.push(FlowEnds { group: index, member, side, sender, receiver, there, back, start, stop });
+                layout.flows.push(FlowEnds {
+                    group: index,
+                    member,
+                    side,
+                    sender,
+                    receiver,
+                    forward,
+                    reverse,
+                    start,
+                    stop,
+                });
             }
         }
         layout.hosts = hosts.addresses();
@@ -194,8 +204,8 @@ fn sides(scenario: &Scenario) -> Result<Vec<usize>, HostError> {
     let mut hops: Vec<Option<(usize, usize)>> = vec![None; scenario.hops.len()];
     let crossed = |group: usize| {
         let flow = &scenario.flows[group];
-        let there = flow.route.iter().map(|&hop| (hop, 0));
-        there.chain(flow.back.iter().map(|&hop| (hop, 1)))
+        let forward = flow.route.iter().map(|&hop| (hop, 0));
+        forward.chain(flow.back.iter().map(|&hop| (hop, 1)))
     };
     // A group whose side is fixed by hops with a known direction comes before one that is free to choose.
     while let Some(next) = (0..groups)
@@ -252,7 +262,7 @@ mod tests {
         assert_eq!(layout.flows.iter().map(|flow| flow.side).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((&layout.directions[0].hops[..], &layout.directions[1].hops[..]), (&[0][..], &[1][..]));
         // The part of the base RTT that is not the hops' delay is behind the acknowledgments' route.
-        let tail = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.back)].tail;
+        let tail = |flow: &FlowEnds| layout.directions[1 - flow.side].routes[usize::from(flow.reverse)].tail;
         assert_eq!(layout.flows.iter().map(tail).collect::<Vec<_>>(), [Span::ms(35), Span::ms(35)]);
         // "sender" and "receiver" are hosts of a side.
         assert_eq!(layout.hosts.each_ref().map(Vec::len), [2, 2]);

@@ -66,7 +66,7 @@ impl Machine<'_> {
         rustix::io::fcntl_setfd(&to_host, rustix::io::FdFlags::empty())
             .map_err(|error| failed("prepare a pipe")(error.into()))?;
         let child = self.command(initrd.as_raw_fd(), to_host.as_raw_fd()).spawn();
-        let mut child = Ended(child.map_err(failed("start qemu-system-x86_64"))?);
+        let mut child = KilledOnDrop(child.map_err(failed("start qemu-system-x86_64"))?);
         // The pipe ends with the machine.
         drop(to_host);
         let console = child.0.stdout.take();
@@ -124,9 +124,9 @@ impl Machine<'_> {
 }
 
 /// A process that ends when this is dropped.
-struct Ended(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.0.kill();

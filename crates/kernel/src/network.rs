@@ -146,7 +146,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
     }
     let way = |number: usize, sender: bool| -> Way {
         let flow = &layout.flows[number];
-        let (side, route) = if sender { (flow.side, flow.there) } else { (1 - flow.side, flow.back) };
+        let (side, route) = if sender { (flow.side, flow.forward) } else { (1 - flow.side, flow.reverse) };
         let direction: &Direction = &layout.directions[side];
         let route_of = &direction.routes[usize::from(route)];
         let crossed = route_of.hops.iter().flat_map(|&hop| hops[direction.hops[usize::from(hop)]].iter().copied());

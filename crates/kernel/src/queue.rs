@@ -67,7 +67,7 @@ pub(crate) fn linux_modules() -> Vec<(&'static str, &'static str)> {
 pub(crate) const OURS: &str = "sch_narrows_";
 
 /// A discipline of the kernel's.
-struct Kind {
+struct KernelQueue {
     name: &'static str,
     tc: &'static str,
     /// Its module; `None` if it is in every kernel.
@@ -121,9 +121,15 @@ use Form::{
     PacketsOrBytes, Rate, Same, Time, TimeOrOff,
 };
 
-const KINDS: &[Kind] = &[
-    Kind { name: "fifo", tc: "pfifo", module: None, resolve: true, options: &[("limit", PacketsOrBytes("limit"))] },
-    Kind {
+const KINDS: &[KernelQueue] = &[
+    KernelQueue {
+        name: "fifo",
+        tc: "pfifo",
+        module: None,
+        resolve: true,
+        options: &[("limit", PacketsOrBytes("limit"))],
+    },
+    KernelQueue {
         name: "codel",
         tc: "codel",
         module: Some("sch_codel"),
@@ -136,7 +142,7 @@ const KINDS: &[Kind] = &[
             ("ce_threshold", TimeOrOff("ce_threshold")),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "red",
         tc: "red",
         module: Some("sch_red"),
@@ -155,7 +161,7 @@ const KINDS: &[Kind] = &[
             ("bandwidth", LinksRate("bandwidth")),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "pie",
         tc: "pie",
         module: Some("sch_pie"),
@@ -173,7 +179,7 @@ const KINDS: &[Kind] = &[
             ("overshoot", KernelsOwn),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "sfq",
         tc: "sfq",
         module: Some("sch_sfq"),
@@ -187,7 +193,7 @@ const KINDS: &[Kind] = &[
             ("headdrop", Flag("headdrop", "")),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "fq",
         tc: "fq",
         module: Some("sch_fq"),
@@ -206,7 +212,7 @@ const KINDS: &[Kind] = &[
             ("ce_threshold", TimeOrOff("ce_threshold")),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "fq_codel",
         tc: "fq_codel",
         module: Some("sch_fq_codel"),
@@ -223,7 +229,7 @@ const KINDS: &[Kind] = &[
             ("drop_batch", Packets("drop_batch")),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "fq_pie",
         tc: "fq_pie",
         module: Some("sch_fq_pie"),
@@ -245,7 +251,7 @@ const KINDS: &[Kind] = &[
             ("overshoot", KernelsOwn),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "cake",
         tc: "cake",
         module: Some("sch_cake"),
@@ -266,7 +272,7 @@ const KINDS: &[Kind] = &[
         ],
     },
     // `tc` knows its options since version 6.18; an older one takes them from our plug-in.
-    Kind {
+    KernelQueue {
         name: "dualpi2",
         tc: "dualpi2",
         module: Some("sch_dualpi2"),
@@ -288,22 +294,22 @@ const KINDS: &[Kind] = &[
             ("ecn_mask", Bare),
         ],
     },
-    Kind {
+    KernelQueue {
         name: "cocoa",
         tc: "cocoa",
         module: Some("sch_narrows_cocoa"),
         resolve: true,
         options: &[("guard_rtts", Form::Default)],
     },
-    Kind {
+    KernelQueue {
         name: "cp",
         tc: "cp",
         module: Some("sch_narrows_cp"),
         resolve: true,
         options: &[("rate", LinksRate("rate"))],
     },
-    Kind { name: "fq_cp", tc: "fq_cp", module: Some("sch_narrows_fq_cp"), resolve: true, options: &[] },
-    Kind {
+    KernelQueue { name: "fq_cp", tc: "fq_cp", module: Some("sch_narrows_fq_cp"), resolve: true, options: &[] },
+    KernelQueue {
         name: "fq_codel_fair",
         tc: "fq_codel_fair",
         module: Some("sch_narrows_fq_codel_fair"),

@@ -334,7 +334,7 @@ impl Assembly<'_> {
 /// The hops that a flow's packets cross on their way there, or back.
 fn route(layout: &Layout, flow: usize, is_data: bool) -> Vec<usize> {
     let ends = &layout.flows[flow];
-    let (side, route) = if is_data { (ends.side, ends.there) } else { (1 - ends.side, ends.back) };
+    let (side, route) = if is_data { (ends.side, ends.forward) } else { (1 - ends.side, ends.reverse) };
     let direction = &layout.directions[side];
     direction.routes[usize::from(route)].hops.iter().map(|&local| direction.hops[usize::from(local)]).collect()
 }

@@ -83,7 +83,7 @@ pub fn drive<T>(
 ) -> Result<(T, [Outcome; 2]), LiveError> {
     let stop = AtomicBool::new(false);
     let views = [(); 2].map(|()| Arc::new(Mutex::new(View::default())));
-    let [there, back] = directions;
+    let [forward, reverse] = directions;
     let pump = |direction: Direction, from: usize, rounds: RoundTrips, waiting: Waiting| {
         // The packet length that queues count as full-sized.
         let mtu = if direction.whole { SUPER_PACKET } else { run_config.mtu };
@@ -117,9 +117,9 @@ pub fn drive<T>(
         )
         .capturing(direction.frames)
     };
-    let [rounds_there, rounds_back] = RoundTrips::both(run_config.scenario.seed);
-    let [waiting_there, waiting_back] = Waiting::both();
-    let pumps = [pump(there, 0, rounds_there, waiting_there), pump(back, 1, rounds_back, waiting_back)];
+    let [rounds_forward, rounds_reverse] = RoundTrips::both(run_config.scenario.seed);
+    let [waiting_forward, waiting_reverse] = Waiting::both();
+    let pumps = [pump(forward, 0, rounds_forward, waiting_forward), pump(reverse, 1, rounds_reverse, waiting_reverse)];
     let stop = &stop;
     thread::scope(|scope| {
         let mut started = Vec::new();

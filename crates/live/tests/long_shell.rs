@@ -92,7 +92,7 @@ impl Direction {
         while let Some(delivery) = self.path.delivered() {
             let flow = self.path.meta(delivery.id).flow;
             let context = self.context[delivery.id.index()];
-            self.flow_recorder.delivered(flow, context, 0, delivery.waited, delivery.at);
+            self.flow_recorder.delivered(flow, context, 0, delivery.queued, delivery.at);
             self.path.release(delivery.id);
         }
     }

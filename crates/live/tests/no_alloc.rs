@@ -93,7 +93,7 @@ fn run(super_packets: u32, capture: Option<Capture>) -> (u64, allocator::Usage) 
             let path =
                 Path::new(&scenario, &[0], &[Route { hops: vec![0], tail: Span::ms(1) }], run_config.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
-            let flow = Declaration { sender, receiver, there: Some(0), back: None };
+            let flow = Declaration { sender, receiver, forward: Some(0), reverse: None };
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let flow_recorder = FlowRecorder::new(2, 2, sampling.points, Arc::new(EndpointStats::new(2)), false);
             let [rounds, _] = RoundTrips::both(scenario.seed);

@@ -72,7 +72,7 @@ fn pump(link: &str, frames: &[Vec<u8>], apart: Duration, reader: Reader) -> Left
             let path =
                 Path::new(scenario, &[0], &[Route { hops: vec![0], tail: Span::ZERO }], run_config.mtu, sampling);
             let (sender, receiver) = ([10, 1, 0, 1].into(), [10, 2, 0, 1].into());
-            let flow = Declaration { sender, receiver, there: Some(0), back: None };
+            let flow = Declaration { sender, receiver, forward: Some(0), reverse: None };
             let flow_recorder = FlowRecorder::new(2, 2, 100, Arc::new(EndpointStats::new(2)), false);
             let flows = Flows::declared(vec![flow.clone(), flow]);
             let [rounds, _] = RoundTrips::both(scenario.seed);

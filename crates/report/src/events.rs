@@ -1,5 +1,5 @@
 //! Sequence numbers over time, as tcptrace draws them: what a flow's sender sent, sent again and lost, and what was acknowledged.
-use narrows_results::packets::{Kind, PacketLog, Transport, What};
+use narrows_results::packets::{PacketKind, PacketLog, Transport, What};
 use narrows_scenario::printable::printable;
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ impl Events {
     /// The packets of a recorded run; `None` if no data were sent.
     pub fn of(log: &PacketLog) -> Option<Events> {
         let mut shown: Vec<usize> = Vec::new();
-        for packet in log.packets.iter().filter(|packet| packet.kind == Kind::Data) {
+        for packet in log.packets.iter().filter(|packet| packet.kind == PacketKind::Data) {
             let flow = packet.flow as usize;
             if shown.len() < MAX_FLOWS && !shown.contains(&flow) {
                 shown.push(flow);
@@ -75,7 +75,7 @@ impl Events {
             let from = if flow.is_stream { log.stream_offset(packet) } else { Some(packet.number) };
             let sent = packet.sent.as_secs_f64();
             match (packet.kind, from) {
-                (Kind::Data, Some(from)) => {
+                (PacketKind::Data, Some(from)) => {
                     let segments = if packet.retransmission { &mut flow.resent } else { &mut flow.sent };
                     segments.at.push(sent);
                     segments.from.push(from);
@@ -88,7 +88,7 @@ impl Events {
                         flow.dropped.why.push(format!("{} at {hop}, {:.6} s", reason.name(), event.at.as_secs_f64()));
                     }
                 }
-                (Kind::Ack, Some(next)) => {
+                (PacketKind::Ack, Some(next)) => {
                     let arrived = events.events(index).find(|event| event.what == What::Arrived);
                     if let Some(arrived) = arrived {
                         flow.acknowledged.at.push(arrived.at.as_secs_f64());

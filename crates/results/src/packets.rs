@@ -160,7 +160,7 @@ pub struct Packet {
     /// The subflow of a QUIC connection.
     pub subflow: u8,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// ECN codepoint at the sender.
     pub ecn: Ecn,
     /// Its data, or its SYN, were sent before.
@@ -177,7 +177,7 @@ const _: () = assert!(size_of::<Packet>() == 64);
 
 /// The kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum PacketKind {
     /// Opens a connection.
     Syn,
     /// Answers that.
@@ -188,20 +188,20 @@ pub enum Kind {
     Ack,
 }
 
-impl Kind {
+impl PacketKind {
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Syn => "syn",
-            Kind::SynAck => "syn_ack",
-            Kind::Data => "data",
-            Kind::Ack => "ack",
+            PacketKind::Syn => "syn",
+            PacketKind::SynAck => "syn_ack",
+            PacketKind::Data => "data",
+            PacketKind::Ack => "ack",
         }
     }
 
     /// Does it travel from a flow's sender to its receiver?
     pub const fn is_forward(self) -> bool {
-        matches!(self, Kind::Syn | Kind::Data)
+        matches!(self, PacketKind::Syn | PacketKind::Data)
     }
 }
 
@@ -295,8 +295,10 @@ impl PacketLog {
     pub fn stream_offset(&self, packet: &Packet) -> Option<u64> {
         let flow = self.flow(packet);
         match (flow.transport, packet.kind) {
-            (Transport::Udp, _) | (Transport::Quic, Kind::Ack) | (_, Kind::Syn | Kind::SynAck) => None,
-            (Transport::Tcp, _) | (Transport::Quic, Kind::Data) => Some(flow.lengths.start(packet.data)),
+            (Transport::Udp, _) | (Transport::Quic, PacketKind::Ack) | (_, PacketKind::Syn | PacketKind::SynAck) => {
+                None
+            }
+            (Transport::Tcp, _) | (Transport::Quic, PacketKind::Data) => Some(flow.lengths.start(packet.data)),
         }
     }
 

@@ -45,14 +45,14 @@ struct Shared<'a> {
 }
 
 /// Why a job has no result.
-enum Ended<E> {
+enum JobEnd<E> {
     /// It was ended, by the monitor or because another job failed.
     Cancelled,
     Failed(E),
 }
 
 /// The place for a job's result; empty until the job has ended.
-type Slot<T, E> = Mutex<Option<Result<T, Ended<E>>>>;
+type Slot<T, E> = Mutex<Option<Result<T, JobEnd<E>>>>;
 
 /// Runs every job and passes the run, with the job's index, to `keep` on the thread that ran it. Returns the values of `keep`
 /// in the order of the jobs. The first failure ends all jobs.
@@ -86,7 +86,7 @@ pub fn run<T: Send, E: From<Error> + Send>(
         for _ in 0..fit.runs {
             scope.spawn(|| {
                 while let Some(index) = shared.take() {
-                    let kept = |run| keep(index, run).map_err(Ended::Failed);
+                    let kept = |run| keep(index, run).map_err(JobEnd::Failed);
                     let outcome = shared.run_one(index).and_then(kept);
                     if outcome.is_err() {
                         shared.stop.store(true, Ordering::Relaxed);
@@ -108,15 +108,15 @@ impl Shared<'_> {
         self.order.get(place).copied().filter(|_| !self.stop.load(Ordering::Relaxed))
     }
 
-    fn run_one<E: From<Error>>(&self, index: usize) -> Result<Run, Ended<E>> {
+    fn run_one<E: From<Error>>(&self, index: usize) -> Result<Run, JobEnd<E>> {
         let job = &self.jobs[index];
         let stopwatch = Stopwatch::start();
         let mut watch = Ticker { shared: self, last: Time::ZERO };
         // Ctrl-C also reaches a scenario's programs: if one of them then fails, that is a consequence of the interruption.
         let told = |error| match error {
-            WorldError::Cancelled => Ended::Cancelled,
-            _ if self.monitor.is_cancelled() => Ended::Cancelled,
-            error => Ended::Failed(E::from(Error::World(error))),
+            WorldError::Cancelled => JobEnd::Cancelled,
+            _ if self.monitor.is_cancelled() => JobEnd::Cancelled,
+            error => JobEnd::Failed(E::from(Error::World(error))),
         };
         let run = run_one(&job.scenario, self.world, &self.wanted, &mut watch).map_err(told)?;
         let (wall, cost) = (stopwatch.elapsed(), &run.result.summary.cost);
@@ -162,8 +162,8 @@ fn collect<T, E: From<Error>>(slots: Vec<Slot<T, E>>) -> Result<Vec<T>, E> {
     for slot in slots {
         match slot.into_inner().ok().flatten() {
             Some(Ok(result)) => results.push(result),
-            Some(Err(Ended::Failed(cause))) => return Err(cause),
-            Some(Err(Ended::Cancelled)) | None => cancelled = true,
+            Some(Err(JobEnd::Failed(cause))) => return Err(cause),
+            Some(Err(JobEnd::Cancelled)) | None => cancelled = true,
         }
     }
     if cancelled { Err(E::from(Error::World(WorldError::Cancelled))) } else { Ok(results) }

@@ -1,13 +1,13 @@
 //! Builds a world from a scenario.
 use crate::budget::{Meter, budget};
 use crate::endpoint::{Armed, Awaited, Connection, Place, Transport};
-use crate::event::{Events, Kind, MAX_INDEX, TieBreak};
+use crate::event::{EventKind, Events, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
 use crate::media::Media;
 use crate::parallel::Windows;
 use crate::quic::{self, Quic};
-use crate::side::{Between as _, Side};
+use crate::side::{Side, Uplink as _};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::udp::Udp;
 use crate::world::prefetch::Prefetch;
@@ -43,7 +43,7 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted) -> World<S> {
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
-    let mut between = S::Between::new(scenario, samples);
+    let mut uplink = S::Uplink::new(scenario, samples);
     let mut hosts = Hosts {
         returns: S::Returns::default(),
         now: Time::ZERO,
@@ -62,10 +62,10 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted) -> World<S> {
     if hosts.prefetch == Prefetch::Ahead {
         // The array is large enough for the allocator to map it separately, so it keeps its pages as it grows.
         large_pages::request(hosts.flows.spare_capacity_mut());
-        between.reserve(total * PACKETS_PER_FLOW);
+        uplink.reserve(total * PACKETS_PER_FLOW);
     }
     populate(&mut hosts, scenario, samples);
-    let mut world = World { between, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 };
+    let mut world = World { uplink, hosts, spacing, gauges: scenario.record.gauges, handled: 0, elsewhere: 0 };
     world.begin();
     world
 }
@@ -104,7 +104,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             let member = Member { scenario, group, member, index, routes, digits };
             let flow = member.flow(record, verdicts, &mut pipes);
             if S::HAS_SENDERS {
-                hosts.events.schedule(flow.start, Kind::App, index);
+                hosts.events.schedule(flow.start, EventKind::App, index);
             }
             hosts.flows.push(flow);
         }

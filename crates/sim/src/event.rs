@@ -10,7 +10,7 @@ use narrows_core::Time;
 /// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     /// A link has to be polled.
     Link,
     /// The packet at the head of a hop's delay pipe arrives.
@@ -35,18 +35,18 @@ pub(crate) enum Kind {
     Second,
 }
 
-const KINDS: [Kind; 11] = [
-    Kind::Link,
-    Kind::Pipe,
-    Kind::Ack,
-    Kind::Retransmit,
-    Kind::Pace,
-    Kind::DelayedAck,
-    Kind::App,
-    Kind::QueueTimer,
-    Kind::Sample,
-    Kind::WarmedUp,
-    Kind::Second,
+const KINDS: [EventKind; 11] = [
+    EventKind::Link,
+    EventKind::Pipe,
+    EventKind::Ack,
+    EventKind::Retransmit,
+    EventKind::Pace,
+    EventKind::DelayedAck,
+    EventKind::App,
+    EventKind::QueueTimer,
+    EventKind::Sample,
+    EventKind::WarmedUp,
+    EventKind::Second,
 ];
 
 /// The order of events that come after all others of the same time.
@@ -186,7 +186,7 @@ impl Chunks {
 
 /// The subject of an event: its kind, and an index.
 #[inline]
-pub(crate) fn subject(event: u128) -> (Kind, usize) {
+pub(crate) fn subject(event: u128) -> (EventKind, usize) {
     let low = event as u64;
     (KINDS[(low >> 24) as usize & 15], low as usize & (MAX_INDEX - 1))
 }
@@ -276,10 +276,10 @@ impl Events {
     /// Schedules the next event of a link or of a return pipe, which each have one at a time. The event of an earlier call may
     /// still come, as with timers.
     #[inline]
-    pub(crate) fn schedule_next(&mut self, at: Time, kind: Kind, index: usize) {
+    pub(crate) fn schedule_next(&mut self, at: Time, kind: EventKind, index: usize) {
         let place = match (kind, index) {
-            (Kind::Link, 0) => 0,
-            (Kind::Ack, 0) => 1,
+            (EventKind::Link, 0) => 0,
+            (EventKind::Ack, 0) => 1,
             _ => return self.schedule(at, kind, index),
         };
         self.regular[place] = self.event(at, kind, index);
@@ -290,7 +290,7 @@ impl Events {
     #[inline]
     pub(crate) fn schedule_last(&mut self, at: Time, index: usize) {
         debug_assert!(index < MAX_INDEX);
-        let event = event(at, LAST | ((Kind::Link as u64) << 24) | index as u64);
+        let event = event(at, LAST | ((EventKind::Link as u64) << 24) | index as u64);
         if index == 0 {
             self.regular[0] = event;
         } else {
@@ -299,14 +299,14 @@ impl Events {
     }
 
     #[inline]
-    fn event(&mut self, at: Time, kind: Kind, index: usize) -> u128 {
+    fn event(&mut self, at: Time, kind: EventKind, index: usize) -> u128 {
         debug_assert!(index < MAX_INDEX);
         self.sequence += 1;
         let scheduled = self.sequence << 28;
         let order = match kind {
             // The head of a pipe is scheduled when it enters an empty pipe, or when it becomes the head.
-            Kind::Ack => scheduled & self.acks_by_time | self.senders,
-            Kind::Retransmit | Kind::Pace | Kind::App => scheduled | self.senders,
+            EventKind::Ack => scheduled & self.acks_by_time | self.senders,
+            EventKind::Retransmit | EventKind::Pace | EventKind::App => scheduled | self.senders,
             _ => scheduled & !self.senders,
         };
         let low = order | ((kind as u64) << 24) | index as u64;
@@ -314,7 +314,7 @@ impl Events {
     }
 
     #[inline]
-    pub(crate) fn schedule(&mut self, at: Time, kind: Kind, index: usize) {
+    pub(crate) fn schedule(&mut self, at: Time, kind: EventKind, index: usize) {
         let event = self.event(at, kind, index);
         self.insert(event);
     }
@@ -331,7 +331,7 @@ impl Events {
 
     /// Takes the next event if it is within the bound.
     #[inline(always)]
-    pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<(Time, Kind, usize)> {
+    pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<(Time, EventKind, usize)> {
         if self.soonest == NEVER {
             self.advance();
         }
@@ -344,14 +344,14 @@ impl Events {
                 return None;
             }
             self.regular[0] = NEVER;
-            return Some((time(link), Kind::Link, 0));
+            return Some((time(link), EventKind::Link, 0));
         }
         if ack < other {
             if ack > last {
                 return None;
             }
             self.regular[1] = NEVER;
-            return Some((time(ack), Kind::Ack, 0));
+            return Some((time(ack), EventKind::Ack, 0));
         }
         // This is also true if there is no event.
         if other > last {
@@ -509,17 +509,18 @@ mod tests {
             let mut model: Vec<(Time, bool, usize, u8, usize)> = Vec::new();
             for n in 0..4000usize {
                 let at = Time::from_ns(now + rng.below(1000));
-                let (kind, index) = [(Kind::Link, 0), (Kind::Ack, 0), (Kind::Link, 1), (Kind::App, 5)][n % 4];
+                let (kind, index) =
+                    [(EventKind::Link, 0), (EventKind::Ack, 0), (EventKind::Link, 1), (EventKind::App, 5)][n % 4];
                 if index == 0 {
                     model.retain(|&(.., other, place)| (other, place) != (kind as u8, 0));
                 }
                 match kind {
-                    Kind::App => events.schedule(at, kind, index),
+                    EventKind::App => events.schedule(at, kind, index),
                     _ => events.schedule_next(at, kind, index),
                 }
                 let (late, order) = match (ties, kind) {
-                    (TieBreak::BySide, Kind::Ack) => (true, 0),
-                    (TieBreak::BySide, Kind::App) => (true, n),
+                    (TieBreak::BySide, EventKind::Ack) => (true, 0),
+                    (TieBreak::BySide, EventKind::App) => (true, n),
                     _ => (false, n),
                 };
                 model.push((at, late, order, kind as u8, index));
@@ -544,14 +545,14 @@ mod tests {
             let mut events = Events::new(1000, 1e9, ties);
             let at = Time::from_ns(5000);
             events.schedule_last(at, index);
-            events.schedule(at, Kind::App, 1);
-            events.schedule_next(at, Kind::Ack, 0);
+            events.schedule(at, EventKind::App, 1);
+            events.schedule_next(at, EventKind::Ack, 0);
             let mut next = |bound| events.pop_through(bound).map(|(_, kind, _)| kind);
             let mut both = [next(Bound::arrivals_of(at)), next(Bound::arrivals_of(at))];
             both.sort_unstable_by_key(|kind| kind.map(|kind| kind as u8));
-            assert_eq!(both, [Some(Kind::Ack), Some(Kind::App)], "{ties:?}");
+            assert_eq!(both, [Some(EventKind::Ack), Some(EventKind::App)], "{ties:?}");
             assert_eq!(next(Bound::arrivals_of(at)), None);
-            assert_eq!(next(Bound::through(at)), Some(Kind::Link));
+            assert_eq!(next(Bound::through(at)), Some(EventKind::Link));
             assert_eq!(next(ever()), None);
         }
     }
@@ -564,7 +565,7 @@ mod tests {
             let (mut rng, mut model, mut now) = (Rng::stream(1, "events"), Vec::new(), 0);
             for n in 0..4000usize {
                 let at = Time::from_ns(now + rng.below(longest) / (1 + rng.below(1000)));
-                events.schedule(at, Kind::Ack, n);
+                events.schedule(at, EventKind::Ack, n);
                 model.push((at, n));
                 if rng.chance(0.4) {
                     let least = *model.iter().min().unwrap();

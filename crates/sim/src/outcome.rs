@@ -2,7 +2,7 @@
 use crate::endpoint::{Connection, Transport};
 use crate::host::{Flow, ReturnPipe};
 use crate::segment::Segment;
-use crate::side::{Between, Side};
+use crate::side::{Side, Uplink};
 use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;
@@ -14,7 +14,7 @@ use narrows_world::network::Network;
 use narrows_world::record::hop::capacity;
 
 /// Collects figures, series and distributions, if the side keeps any.
-pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, mut world: World<S>) -> RunResult {
+pub(crate) fn collect<S: Side<Uplink = Network<Segment>>>(scenario: &Scenario, mut world: World<S>) -> RunResult {
     let summary = Summary {
         name: scenario.name.clone(),
         seed: scenario.seed,
@@ -31,7 +31,7 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
     let hops: Vec<_> = scenario
         .hops
         .iter()
-        .zip(world.between.records_mut())
+        .zip(world.uplink.records_mut())
         .map(|(spec, record)| {
             let capacity = capacity(spec, world.hosts.warmup, world.hosts.end);
             record.summary(&spec.name, spec.queue.to_string(), capacity, world.hosts.end)
@@ -53,10 +53,10 @@ pub(crate) fn collect<S: Side<Between = Network<Segment>>>(scenario: &Scenario, 
         })
         .collect();
     let fairness = Routes::of(Some(scenario)).fairness(&flows);
-    let packets = world.between.hops().map(|(_, record)| record.sent_ever()).sum();
+    let packets = world.uplink.hops().map(|(_, record)| record.sent_ever()).sum();
     let cost = Cost { packets, events: world.handled, wall_s: 0.0, packets_per_s: 0.0, peak_bytes };
     let (mut series, mut cdfs) = (Vec::new(), Vec::new());
-    for (spec, record) in scenario.hops.iter().zip(world.between.into_records()) {
+    for (spec, record) in scenario.hops.iter().zip(world.uplink.into_records()) {
         let source = format!("hop:{}", spec.name);
         cdfs.extend(record.cdf(&source));
         series.extend(record.series(&source, &names));
@@ -102,5 +102,5 @@ pub(crate) fn flow_bytes<S: Side>(world: &World<S>) -> usize {
 /// Memory of everything else in a world, bytes.
 pub(crate) fn bytes_but_flows<S: Side>(world: &World<S>) -> usize {
     let pipes: usize = world.hosts.pipes.iter().map(ReturnPipe::bytes).sum();
-    world.hosts.events.bytes() + pipes + world.between.bytes()
+    world.hosts.events.bytes() + pipes + world.uplink.bytes()
 }

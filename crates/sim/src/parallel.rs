@@ -159,7 +159,7 @@ impl SenderThread {
         let _ = self.back.empty.try_send(back);
         // The network's side reports to the watch.
         world.run_through(last, &mut Unwatched)?;
-        let gone = std::mem::replace(&mut world.between, self.there.room());
+        let gone = std::mem::replace(&mut world.uplink, self.there.room());
         self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
     }
 }
@@ -186,7 +186,7 @@ fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     let (network, senders) = (network.world, senders.world);
     let elsewhere = batches + outcome::flow_bytes(&network) + outcome::bytes_but_flows(&senders);
     let handled = network.handled + senders.handled;
-    let World { between, hosts, spacing, gauges, .. } = network;
+    let World { uplink, hosts, spacing, gauges, .. } = network;
     let Hosts { end, warmup, tracked, prefetch, events, meter, acks, routes, pipes, flows: receivers, .. } = hosts;
     let mut flows = senders.hosts.flows;
     for (flow, receiver) in flows.iter_mut().zip(receivers) {
@@ -207,7 +207,7 @@ fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
         pipes,
         recorder: None,
     };
-    World { between, hosts, spacing, gauges, handled, elsewhere }
+    World { uplink, hosts, spacing, gauges, handled, elsewhere }
 }
 
 /// Memory of the buffers in a channel, bytes.

@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use endpoint::Quic;
 use receiver::Incoming;
 pub(crate) use receiver::Receiver;
-use sender::Outgoing;
+use sender::Datagram;
 pub(crate) use sender::Sender;
 
 pub(crate) use narrows_core::sender::packetwise::SUBFLOWS;

@@ -116,7 +116,7 @@ pub(crate) fn begin(scenario: &Scenario, wanted: &Wanted) -> Box<dyn Stepped> {
     }
 }
 
-impl<S: Side<Between = Network<Segment>, Returns = ()> + Send> Stepped for World<S> {
+impl<S: Side<Uplink = Network<Segment>, Returns = ()> + Send> Stepped for World<S> {
     fn advance(&mut self, to: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
         let to = to.min(self.hosts.end);
         self.run_through(to, watch)?;
@@ -132,9 +132,9 @@ impl<S: Side<Between = Network<Segment>, Returns = ()> + Send> Stepped for World
     }
 
     fn parts(&self) -> Parts<'_> {
-        let World { between, hosts, handled, .. } = self;
+        let World { uplink, hosts, handled, .. } = self;
         Parts {
-            network: between,
+            network: uplink,
             flows: &hosts.flows,
             routes: &hosts.routes,
             pipes: &hosts.pipes,

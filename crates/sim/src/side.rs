@@ -16,7 +16,7 @@ const MTU: Bytes = Bytes(1500);
 /// A part of a run.
 pub(crate) trait Side: Sized {
     /// The destination of the senders' packets.
-    type Between: Between;
+    type Uplink: Uplink;
     /// Packets on their way back to senders on the other side.
     type Returns: Default;
     /// Does it run applications and senders?
@@ -49,27 +49,27 @@ pub(crate) struct Receivers;
 pub(crate) struct Senders;
 
 impl Side for Whole {
-    type Between = Network<Segment>;
+    type Uplink = Network<Segment>;
     type Returns = ();
     const HAS_SENDERS: bool = true;
 }
 
 impl Side for Recorded {
-    type Between = Network<Segment>;
+    type Uplink = Network<Segment>;
     type Returns = ();
     const HAS_SENDERS: bool = true;
     const RECORDS: bool = true;
 }
 
 impl Side for NoFigures {
-    type Between = Network<Segment>;
+    type Uplink = Network<Segment>;
     type Returns = ();
     const HAS_SENDERS: bool = true;
     const FIGURES: bool = false;
 }
 
 impl Side for Receivers {
-    type Between = Network<Segment>;
+    type Uplink = Network<Segment>;
     type Returns = Vec<InFlight>;
     const HAS_SENDERS: bool = false;
 
@@ -80,23 +80,23 @@ impl Side for Receivers {
 }
 
 impl Side for Senders {
-    type Between = Vec<Departure>;
+    type Uplink = Vec<Departure>;
     type Returns = ();
     const HAS_SENDERS: bool = true;
 }
 
 /// Either the network, or a buffer of packets for the network on the other side.
-pub(crate) trait Between {
+pub(crate) trait Uplink {
     /// For the hops of a scenario, with `samples` points in each series.
     fn new(scenario: &Scenario, samples: usize) -> Self;
     /// Reserves memory for this many packets, in large pages.
     fn reserve(&mut self, packets: usize);
     /// A packet leaves its sender and enters the first hop of its route.
-    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment);
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment);
     /// A packet leaves its receiver and enters the first hop of its way back.
-    fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer);
+    fn answer<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer);
     /// A link, a pipe or a queue's timer is due.
-    fn handle<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize);
+    fn handle<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize);
     /// An interval of the series ends.
     fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>);
     /// The warm-up is over.
@@ -121,7 +121,7 @@ pub(crate) struct Departure {
     pub(crate) hop: u16,
 }
 
-impl Between for Network<Segment> {
+impl Uplink for Network<Segment> {
     fn new(scenario: &Scenario, samples: usize) -> Self {
         Network::new(scenario, 0..scenario.hops.len(), MTU, samples)
     }
@@ -133,7 +133,7 @@ impl Between for Network<Segment> {
     }
 
     #[inline(always)]
-    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
         let id = self.insert(meta, segment);
         if S::RECORDS {
             hosts.record(|recorder, _| recorder.enters(id));
@@ -141,7 +141,7 @@ impl Between for Network<Segment> {
         self.offer(hop, id, hosts.now, hosts);
     }
 
-    fn answer<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer) {
+    fn answer<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer) {
         let id = self.insert(meta, answer.segment);
         if S::RECORDS {
             hosts.record(|recorder, _| recorder.enters(id));
@@ -154,7 +154,7 @@ impl Between for Network<Segment> {
     }
 
     #[inline(always)]
-    fn handle<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize) {
+    fn handle<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, due: Due, index: usize) {
         Network::handle(self, due, index, hosts.now, hosts);
     }
 
@@ -176,7 +176,7 @@ impl Between for Network<Segment> {
 }
 
 /// On the senders' side: the network, its records and the receivers are on the other side.
-impl Between for Vec<Departure> {
+impl Uplink for Vec<Departure> {
     fn new(_scenario: &Scenario, _samples: usize) -> Self {
         Vec::new()
     }
@@ -184,16 +184,16 @@ impl Between for Vec<Departure> {
     fn reserve(&mut self, _packets: usize) {}
 
     #[inline(always)]
-    fn send<S: Side<Between = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
         let meta = PacketMeta { arrived: hosts.now, ..meta };
         self.push(Departure { meta, segment, hop: hop as u16 });
     }
 
-    fn answer<S: Side<Between = Self>>(&mut self, _hosts: &mut Hosts<S>, hop: usize, _: PacketMeta, _: Answer) {
+    fn answer<S: Side<Uplink = Self>>(&mut self, _hosts: &mut Hosts<S>, hop: usize, _: PacketMeta, _: Answer) {
         debug_assert!(false, "the receivers are on the other side of hop {hop}");
     }
 
-    fn handle<S: Side<Between = Self>>(&mut self, _hosts: &mut Hosts<S>, due: Due, index: usize) {
+    fn handle<S: Side<Uplink = Self>>(&mut self, _hosts: &mut Hosts<S>, due: Due, index: usize) {
         debug_assert!(false, "{due:?} of hop {index} is the other side's");
     }
 

@@ -8,10 +8,10 @@
 //! draft-cheng-iccrg-delivery-rate-estimation; where they leave room, Linux's `tcp_input.c`, `tcp_output.c`,
 //! `tcp_recovery.c`, `tcp_rate.c`.
 mod ack;
+mod delayed_ack;
 mod endpoint;
+mod linux26;
 mod offload;
-mod older;
-mod patience;
 mod receiver;
 mod recovery;
 mod rtt;
@@ -28,8 +28,8 @@ use narrows_world::record::packets::{Answer, RANGES};
 pub(crate) use endpoint::{Spin, Tcp};
 use receiver::Incoming;
 pub(crate) use receiver::Receiver;
-use sender::Outgoing;
 pub(crate) use sender::Sender;
+use sender::Transmission;
 
 /// Number of SACK blocks that fit beside timestamps (RFC 2018 §3).
 const MAX_SACKS: usize = 3;

@@ -4,7 +4,7 @@ use crate::segment::{Segment, SegmentKind};
 use crate::world::edge;
 use narrows_core::queue::Queue;
 use narrows_core::{Ecn, PacketId, Time};
-use narrows_results::packets::Kind;
+use narrows_results::packets::PacketKind;
 use narrows_world::network::Network;
 use narrows_world::record::packets::PacketRecorder;
 
@@ -14,7 +14,7 @@ pub struct PacketView {
     /// Index of its flow.
     pub flow: usize,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// Length at the IP layer, bytes.
     pub ip_len: u32,
     /// ECN codepoint, as marked so far.
@@ -92,7 +92,7 @@ impl<'a> Parts<'a> {
         };
         let queued = network.queued().filter_map(move |id| {
             let (meta, segment) = (network.meta(id), network.packet(id));
-            let hop = edge::hop(flows, routes, segment, meta.flow, segment.transit.left)?;
+            let hop = edge::hop(flows, routes, segment, meta.flow, segment.transit.hops_left)?;
             Some(view(id, Place::Queue { hop, since: meta.arrived }))
         });
         let hops = network.hops().enumerate();
@@ -119,13 +119,13 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl From<SegmentKind> for Kind {
-    fn from(kind: SegmentKind) -> Kind {
+impl From<SegmentKind> for PacketKind {
+    fn from(kind: SegmentKind) -> PacketKind {
         match kind {
-            SegmentKind::Data => Kind::Data,
-            SegmentKind::Syn => Kind::Syn,
-            SegmentKind::SynAck => Kind::SynAck,
-            SegmentKind::Ack => Kind::Ack,
+            SegmentKind::Data => PacketKind::Data,
+            SegmentKind::Syn => PacketKind::Syn,
+            SegmentKind::SynAck => PacketKind::SynAck,
+            SegmentKind::Ack => PacketKind::Ack,
         }
     }
 }

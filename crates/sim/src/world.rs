@@ -6,10 +6,10 @@
 use crate::Watch;
 use crate::budget::{Meter, SECOND, Stopped};
 use crate::endpoint::Connection;
-use crate::event::{Bound, Events, Kind};
+use crate::event::{Bound, EventKind, Events};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::segment::Returning;
-use crate::side::{Between as _, Departure, Receivers, Side};
+use crate::side::{Departure, Receivers, Side, Uplink as _};
 use narrows_core::{Span, Time};
 use narrows_world::network::Due;
 use narrows_world::record::packets::PacketRecorder;
@@ -17,13 +17,13 @@ use prefetch::Prefetch;
 
 mod applications;
 pub(crate) mod edge;
-pub(crate) mod ends;
+pub(crate) mod handlers;
 mod packets;
 pub(crate) mod prefetch;
 
 /// A run, or one side of a parallel run.
 pub(crate) struct World<S: Side> {
-    pub(crate) between: S::Between,
+    pub(crate) uplink: S::Uplink,
     pub(crate) hosts: Hosts<S>,
     pub(crate) spacing: Span,
     /// Record the disciplines' gauges?
@@ -67,7 +67,7 @@ impl World<Receivers> {
     ) -> Result<(), Stopped> {
         for departure in departures {
             self.run_until(Bound::arrivals_of(departure.meta.arrived), watch)?;
-            self.hosts.take_over(&mut self.between, departure);
+            self.hosts.take_over(&mut self.uplink, departure);
         }
         self.run_through(last, watch)
     }
@@ -78,17 +78,17 @@ impl<S: Side> World<S> {
     pub(crate) fn begin(&mut self) {
         // Without a warm-up the records are not restarted, so that events at the epoch count.
         if self.hosts.warmup > Time::ZERO {
-            self.hosts.events.schedule(self.hosts.warmup, Kind::WarmedUp, 0);
+            self.hosts.events.schedule(self.hosts.warmup, EventKind::WarmedUp, 0);
         }
-        self.hosts.events.schedule(Time::ZERO + self.spacing, Kind::Sample, 0);
-        self.hosts.events.schedule(Time::ZERO + SECOND, Kind::Second, 0);
+        self.hosts.events.schedule(Time::ZERO + self.spacing, EventKind::Sample, 0);
+        self.hosts.events.schedule(Time::ZERO + SECOND, EventKind::Second, 0);
     }
 
     /// Ends a run whose events have all been handled.
     pub(crate) fn finish(&mut self) -> Result<(), Stopped> {
         self.hosts.now = self.hosts.end;
         self.keep_to_budget()?;
-        self.between.finish_records(self.hosts.end);
+        self.uplink.finish_records(self.hosts.end);
         Ok(())
     }
 
@@ -110,23 +110,23 @@ impl<S: Side> World<S> {
             if self.handled.is_multiple_of(EVENTS_PER_TICK) {
                 self.tick(watch)?;
             }
-            let World { between, hosts, .. } = self;
+            let World { uplink, hosts, .. } = self;
             // Events of packets are handled inline in this loop. The others are calls, so that they do not enlarge the loop.
             match kind {
-                Kind::Link => between.handle(hosts, Due::Link, index),
-                Kind::Pipe => between.handle(hosts, Due::Pipe, index),
-                Kind::Ack => hosts.on_returning(between, index),
-                Kind::Retransmit => hosts.on_retransmit(between, index),
-                Kind::Pace => hosts.on_pace(between, index),
-                Kind::DelayedAck => hosts.on_delayed_ack(between, index),
-                Kind::App => hosts.on_application(between, index),
-                Kind::QueueTimer => between.handle(hosts, Due::Timer, index),
-                Kind::WarmedUp => self.on_warmed_up(),
-                Kind::Sample => {
+                EventKind::Link => uplink.handle(hosts, Due::Link, index),
+                EventKind::Pipe => uplink.handle(hosts, Due::Pipe, index),
+                EventKind::Ack => hosts.on_returning(uplink, index),
+                EventKind::Retransmit => hosts.on_retransmit(uplink, index),
+                EventKind::Pace => hosts.on_pace(uplink, index),
+                EventKind::DelayedAck => hosts.on_delayed_ack(uplink, index),
+                EventKind::App => hosts.on_application(uplink, index),
+                EventKind::QueueTimer => uplink.handle(hosts, Due::Timer, index),
+                EventKind::WarmedUp => self.on_warmed_up(),
+                EventKind::Sample => {
                     self.on_sample();
                     self.tick(watch)?;
                 }
-                Kind::Second => self.on_second()?,
+                EventKind::Second => self.on_second()?,
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl<S: Side> World<S> {
     fn on_second(&mut self) -> Result<(), Stopped> {
         self.keep_to_budget()?;
         self.hosts.meter.renew(self.handled);
-        self.hosts.events.schedule(self.hosts.now + SECOND, Kind::Second, 0);
+        self.hosts.events.schedule(self.hosts.now + SECOND, EventKind::Second, 0);
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl<S: Side> World<S> {
     fn on_sample(&mut self) {
         let hosts = &mut self.hosts;
         let (now, spacing) = (hosts.now, self.spacing);
-        self.between.sample(now, spacing, self.gauges.then_some(hosts.tracked));
+        self.uplink.sample(now, spacing, self.gauges.then_some(hosts.tracked));
         for flow in hosts.flows.iter_mut().take(hosts.tracked) {
             flow.record.sample(now, spacing, flow.transport.meters());
             let records = flow.transport.records();
@@ -169,13 +169,13 @@ impl<S: Side> World<S> {
                 verdicts.sample(now, spacing);
             }
         }
-        hosts.events.schedule(now + spacing, Kind::Sample, 0);
+        hosts.events.schedule(now + spacing, EventKind::Sample, 0);
     }
 
     #[inline(never)]
     fn on_warmed_up(&mut self) {
         let now = self.hosts.now;
-        self.between.restart_records(now);
+        self.uplink.restart_records(now);
         for flow in &mut self.hosts.flows {
             flow.record.restart();
             flow.transport.reset_stats();
@@ -196,7 +196,7 @@ impl<S: Side> World<S> {
 /// A bug in the simulator: an event was scheduled in the past.
 #[cold]
 #[inline(never)]
-fn runs_backwards(kind: Kind, index: usize, at: Time, now: Time) -> ! {
+fn runs_backwards(kind: EventKind, index: usize, at: Time, now: Time) -> ! {
     panic!(
         "time runs backwards: {kind:?} of number {index} was scheduled for {} ns, and it is {} ns already; this is a fault of \
          the simulator, please report it with the scenario",
@@ -207,7 +207,7 @@ fn runs_backwards(kind: Kind, index: usize, at: Time, now: Time) -> ! {
 
 /// Makes sure that an event comes at the wanted time or earlier; the handler of an earlier one schedules it again.
 #[inline]
-fn arm(events: &mut Events, armed: &mut Option<Time>, want: Option<Time>, kind: Kind, index: usize) {
+fn arm(events: &mut Events, armed: &mut Option<Time>, want: Option<Time>, kind: EventKind, index: usize) {
     if let Some(at) = want
         && armed.is_none_or(|armed| at < armed)
     {

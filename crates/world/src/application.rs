@@ -6,12 +6,12 @@ use narrows_scenario::Traffic;
 /// An application and its state.
 #[derive(Clone, Debug)]
 pub struct Application {
-    kind: Kind,
+    kind: ApplicationKind,
     rng: Rng,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ApplicationKind {
     Bulk,
     Finite { size: u64 },
     Cbr { rate: Rate, packet: u32, clock: TxClock },
@@ -43,14 +43,17 @@ impl Application {
     /// An application of this kind at its start.
     pub fn new(traffic: &Traffic, rng: Rng) -> Application {
         let kind = match traffic {
-            Traffic::Bulk(_) => Kind::Bulk,
-            Traffic::Finite(p) => Kind::Finite { size: p.size.0 },
-            Traffic::Cbr(p) => Kind::Cbr { rate: p.rate, packet: p.packet.0 as u32, clock: TxClock::default() },
-            Traffic::Poisson(p) => {
-                Kind::Poisson { mean: p.rate.tx_time(p.packet).unwrap_or(Span::s(1)), packet: p.packet.0 as u32 }
+            Traffic::Bulk(_) => ApplicationKind::Bulk,
+            Traffic::Finite(p) => ApplicationKind::Finite { size: p.size.0 },
+            Traffic::Cbr(p) => {
+                ApplicationKind::Cbr { rate: p.rate, packet: p.packet.0 as u32, clock: TxClock::default() }
             }
-            Traffic::Thin(p) => Kind::Thin { size: p.size.0 as u32, interval: p.interval, jitter: p.jitter },
-            Traffic::OnOff(p) => Kind::OnOff {
+            Traffic::Poisson(p) => ApplicationKind::Poisson {
+                mean: p.rate.tx_time(p.packet).unwrap_or(Span::s(1)),
+                packet: p.packet.0 as u32,
+            },
+            Traffic::Thin(p) => ApplicationKind::Thin { size: p.size.0 as u32, interval: p.interval, jitter: p.jitter },
+            Traffic::OnOff(p) => ApplicationKind::OnOff {
                 on: p.on,
                 off: p.off,
                 rate: p.rate,
@@ -58,8 +61,8 @@ impl Application {
                 clock: TxClock::default(),
                 until: None,
             },
-            Traffic::Web(p) => Kind::Web { size: p.size.0 as f64, shape: p.shape, think: p.think },
-            Traffic::Video(p) => Kind::Video { interval: Span::from_secs_f64(1.0 / p.fps) },
+            Traffic::Web(p) => ApplicationKind::Web { size: p.size.0 as f64, shape: p.shape, think: p.think },
+            Traffic::Video(p) => ApplicationKind::Video { interval: Span::from_secs_f64(1.0 / p.fps) },
         };
         Application { kind, rng }
     }
@@ -68,18 +71,18 @@ impl Application {
     pub fn act(&mut self, now: Time) -> (Act, Option<Time>) {
         let rng = &mut self.rng;
         match &mut self.kind {
-            Kind::Bulk => (Act::Endless, None),
-            Kind::Finite { size } => (Act::Transfer(*size), None),
-            Kind::Cbr { rate, packet, clock } => {
+            ApplicationKind::Bulk => (Act::Endless, None),
+            ApplicationKind::Finite { size } => (Act::Transfer(*size), None),
+            ApplicationKind::Cbr { rate, packet, clock } => {
                 (Act::Packet(*packet), Some(now + clock.advance(*rate, *packet).max(Span::ns(1))))
             }
-            Kind::Poisson { mean, packet } => (Act::Packet(*packet), Some(now + exponential(*mean, rng))),
-            Kind::Thin { size, interval, jitter } => {
+            ApplicationKind::Poisson { mean, packet } => (Act::Packet(*packet), Some(now + exponential(*mean, rng))),
+            ApplicationKind::Thin { size, interval, jitter } => {
                 let factor = 1.0 + *jitter * (2.0 * rng.unit() - 1.0);
                 let gap = Span::from_secs_f64(interval.as_secs_f64() * factor);
                 (Act::Message(*size), Some(now + gap.max(Span::ns(1))))
             }
-            Kind::OnOff { on, off, rate, packet, clock, until } => {
+            ApplicationKind::OnOff { on, off, rate, packet, clock, until } => {
                 let end = *until.get_or_insert_with(|| now + exponential(*on, rng));
                 if now >= end {
                     *until = None;
@@ -87,15 +90,15 @@ impl Application {
                 }
                 (Act::Packet(*packet), Some(now + clock.advance(*rate, *packet).max(Span::ns(1))))
             }
-            Kind::Video { interval } => (Act::Frame, Some(now + *interval)),
-            Kind::Web { size, shape, .. } => (Act::Transfer(pareto(*size, *shape, rng)), None),
+            ApplicationKind::Video { interval } => (Act::Frame, Some(now + *interval)),
+            ApplicationKind::Web { size, shape, .. } => (Act::Transfer(pareto(*size, *shape, rng)), None),
         }
     }
 
     /// Called when a transfer is complete. Returns the time at which the next one begins.
     pub fn on_complete(&mut self, now: Time) -> Option<Time> {
         match &self.kind {
-            Kind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),
+            ApplicationKind::Web { think, .. } => Some(now + exponential(*think, &mut self.rng)),
             _ => None,
         }
     }

@@ -31,28 +31,28 @@ pub struct Network<P> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Transit {
     /// Time spent in queues so far.
-    pub waited: Span,
+    pub queued: Span,
     /// Length without a link's framing, bytes.
     pub ip_len: u32,
     /// Number of hops on its route after the present one.
-    pub left: u16,
+    pub hops_left: u16,
     /// The number of segments in it after the first. Each has a link's framing of its own.
-    pub further: u8,
+    pub extra_segments: u8,
     /// It was marked CE before this hop.
     marked: bool,
 }
 
 impl Transit {
-    /// For a packet of this length at the first hop of a route that has `left` more hops.
+    /// For a packet of this length at the first hop of a route that has `hops_left` more hops.
     #[inline]
-    pub const fn new(ip_len: u32, left: u16) -> Transit {
-        Transit { waited: Span::ZERO, ip_len, left, further: 0, marked: false }
+    pub const fn new(ip_len: u32, hops_left: u16) -> Transit {
+        Transit { queued: Span::ZERO, ip_len, hops_left, extra_segments: 0, marked: false }
     }
 
     /// The same with this number of segments after the first; `ip_len` is that of all.
     #[inline]
-    pub const fn with_further(self, further: u8) -> Transit {
-        Transit { further, ..self }
+    pub const fn with_extra_segments(self, extra_segments: u8) -> Transit {
+        Transit { extra_segments, ..self }
     }
 }
 
@@ -85,8 +85,8 @@ pub trait Edge<P>: Sized {
     /// Whether the hops keep figures of the packets. A driver that reads none of them saves their time and memory.
     const FIGURES: bool = true;
 
-    /// The hop of a packet's route that has `left` more hops after it.
-    fn hop(&self, packet: &P, flow: FlowId, left: u16) -> Option<usize>;
+    /// The hop of a packet's route that has `hops_left` more hops after it.
+    fn hop(&self, packet: &P, flow: FlowId, hops_left: u16) -> Option<usize>;
 
     /// A packet has crossed the last hop of its route; the network keeps it until it is [removed](Network::remove).
     fn arrived(&mut self, network: &mut Network<P>, id: PacketId, now: Time);
@@ -119,12 +119,12 @@ pub struct Decision {
     /// The time of the decision.
     pub at: Time,
     /// The decision.
-    pub verdict: Verdict,
+    pub verdict: DecisionKind,
 }
 
 /// A discipline's verdict on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum DecisionKind {
     /// It was enqueued.
     Enqueued,
     /// It was dropped, on arrival or later.
@@ -241,7 +241,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta_mut(id);
         meta.arrived = now;
         meta.depart = Time::ZERO;
-        meta.len = transit.ip_len + hop.overhead * (1 + u32::from(transit.further));
+        meta.len = transit.ip_len + hop.overhead * (1 + u32::from(transit.extra_segments));
         transit.marked = meta.ecn == Ecn::Ce;
         if E::FIGURES {
             hop.record.offered();
@@ -249,7 +249,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let mut cx = Ctx { now, pool: &mut self.pool, drops: &mut self.drops };
         let offered = hop.link.offer(id, &mut cx);
         if E::DECISIONS && self.drops.iter().all(|&(dropped, _)| dropped != id) {
-            let decision = Decision { hop: hop_index, packet: id, at: now, verdict: Verdict::Enqueued };
+            let decision = Decision { hop: hop_index, packet: id, at: now, verdict: DecisionKind::Enqueued };
             edge.decided(decision, self.pool.meta(id));
         }
         match offered {
@@ -326,17 +326,17 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             hop.record.sent(meta, newly_marked);
         }
         if E::DECISIONS {
-            let marked = newly_marked.then_some(Verdict::Marked);
-            for verdict in marked.into_iter().chain([Verdict::Dequeued]) {
+            let marked = newly_marked.then_some(DecisionKind::Marked);
+            for verdict in marked.into_iter().chain([DecisionKind::Dequeued]) {
                 edge.decided(Decision { hop: hop_index, packet: id, at: meta.depart, verdict }, meta);
             }
         }
-        transit.waited += meta.depart.since(meta.arrived);
-        let left = transit.left;
+        transit.queued += meta.depart.since(meta.arrived);
+        let hops_left = transit.hops_left;
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.lose(hop_index, id, now, edge);
         } else if hop.propagation.is_instant() && self.crossed < MAX_CROSSED {
-            self.forward(id, left, now, edge);
+            self.forward(id, hops_left, now, edge);
         } else {
             self.propagate(hop_index, id, now, edge);
         }
@@ -348,7 +348,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         self.hops[hop_index].record.dropped(DropReason::LinkLoss);
         let meta = self.pool.remove(id);
         if E::DECISIONS {
-            let verdict = Verdict::Dropped(DropReason::LinkLoss);
+            let verdict = DecisionKind::Dropped(DropReason::LinkLoss);
             edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
         }
         edge.dropped(&meta, DropReason::LinkLoss);
@@ -372,25 +372,25 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         if let Some(&(next, _)) = hop.pipe.front() {
             edge.schedule(hop_index, Due::Pipe, next);
         }
-        let left = self.packets[id.index()].as_mut().left;
-        self.forward(id, left, now, edge);
+        let hops_left = self.packets[id.index()].as_mut().hops_left;
+        self.forward(id, hops_left, now, edge);
     }
 
-    /// Passes a packet to the next hop of its route if `left` is above zero, else to the end of its route.
+    /// Passes a packet to the next hop of its route if `hops_left` is above zero, else to the end of its route.
     #[inline(always)]
-    fn forward<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
-        match left.checked_sub(1) {
+    fn forward<E: Edge<P>>(&mut self, id: PacketId, hops_left: u16, now: Time, edge: &mut E) {
+        match hops_left.checked_sub(1) {
             None => edge.arrived(self, id, now),
-            Some(left) => self.offer_to_next(id, left, now, edge),
+            Some(hops_left) => self.offer_to_next(id, hops_left, now, edge),
         }
     }
 
-    /// Offers a packet to the next hop of its route, which has `left` more hops after it.
+    /// Offers a packet to the next hop of its route, which has `hops_left` more hops after it.
     #[inline(never)]
-    fn offer_to_next<E: Edge<P>>(&mut self, id: PacketId, left: u16, now: Time, edge: &mut E) {
+    fn offer_to_next<E: Edge<P>>(&mut self, id: PacketId, hops_left: u16, now: Time, edge: &mut E) {
         let packet = &mut self.packets[id.index()];
-        packet.as_mut().left = left;
-        if let Some(hop) = edge.hop(packet, self.pool.meta(id).flow, left) {
+        packet.as_mut().hops_left = hops_left;
+        if let Some(hop) = edge.hop(packet, self.pool.meta(id).flow, hops_left) {
             self.crossed += 1;
             self.offer(hop, id, now, edge);
             self.crossed -= 1;
@@ -410,7 +410,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             self.hops[hop_index].record.dropped(reason);
             let meta = self.pool.remove(id);
             if E::DECISIONS {
-                let verdict = Verdict::Dropped(reason);
+                let verdict = DecisionKind::Dropped(reason);
                 edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
             }
             edge.dropped(&meta, reason);
@@ -556,7 +556,7 @@ mod tests {
 
     /// Decisions of a discipline; a packet's number is its flow's.
     #[derive(Default)]
-    struct Log(Vec<(u32, Time, Verdict)>);
+    struct Log(Vec<(u32, Time, DecisionKind)>);
 
     impl Edge<Transit> for Log {
         const DECISIONS: bool = true;
@@ -596,17 +596,17 @@ mod tests {
         }
         let (start, ms) = (Time::ZERO, |n| Time::ZERO + Span::ms(n));
         let expected = [
-            (0, start, Verdict::Enqueued),
-            (1, start, Verdict::Enqueued),
-            (2, start, Verdict::Enqueued),
-            (3, start, Verdict::Enqueued),
+            (0, start, DecisionKind::Enqueued),
+            (1, start, DecisionKind::Enqueued),
+            (2, start, DecisionKind::Enqueued),
+            (3, start, DecisionKind::Enqueued),
             // All share one hash. Above the limit the longest queue loses half of its 3000 bytes, from its head (`fq_codel_drop`).
-            (1, start, Verdict::Dropped(DropReason::Evicted)),
-            (2, start, Verdict::Dropped(DropReason::Evicted)),
+            (1, start, DecisionKind::Dropped(DropReason::Evicted)),
+            (2, start, DecisionKind::Dropped(DropReason::Evicted)),
             // It left for the link at once, and the link hands it over when it has been sent.
-            (0, start, Verdict::Dequeued),
-            (3, ms(1), Verdict::Marked),
-            (3, ms(1), Verdict::Dequeued),
+            (0, start, DecisionKind::Dequeued),
+            (3, ms(1), DecisionKind::Marked),
+            (3, ms(1), DecisionKind::Dequeued),
         ];
         assert_eq!(log.0, expected);
         assert_eq!(network.underway(), 0);

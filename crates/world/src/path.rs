@@ -31,7 +31,7 @@ pub struct Delivery {
     /// When it arrived at the end; this may be in the past.
     pub at: Time,
     /// Time that it spent in queues.
-    pub waited: Span,
+    pub queued: Span,
     /// A queue has marked it CE; the driver still has to mark the frame.
     pub marked: bool,
 }
@@ -304,7 +304,7 @@ impl Exits {
     fn deliver(&mut self, network: &Network<InFlight>, id: PacketId, at: Time) {
         let &InFlight { transit, came_marked, .. } = network.packet(id);
         let marked = network.meta(id).ecn == Ecn::Ce && !came_marked;
-        self.ready.push_back(Delivery { id, at, waited: transit.waited, marked });
+        self.ready.push_back(Delivery { id, at, queued: transit.queued, marked });
     }
 }
 
@@ -318,9 +318,9 @@ struct AroundPath<'a, O> {
 impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
     const DECISIONS: bool = O::DECISIONS;
 
-    fn hop(&self, packet: &InFlight, _: FlowId, left: u16) -> Option<usize> {
+    fn hop(&self, packet: &InFlight, _: FlowId, hops_left: u16) -> Option<usize> {
         let hops = &self.exits.routes[usize::from(packet.way)].way.hops;
-        hops.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+        hops.iter().nth_back(usize::from(hops_left)).map(|&hop| usize::from(hop))
     }
 
     fn arrived(&mut self, network: &mut Network<InFlight>, id: PacketId, now: Time) {

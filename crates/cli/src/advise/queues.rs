@@ -9,12 +9,12 @@ use narrows_scenario::{Hop, RateSpec, Release};
 pub(super) struct Deployable {
     /// Its name in the registry.
     pub(super) name: &'static str,
-    kind: Kind,
+    kind: Deployment,
     /// What it needs, in words.
     needs: &'static str,
 }
 
-enum Kind {
+enum Deployment {
     /// In stock Linux, below a shaper; its name for `tc`, and whether `sqm-scripts` knows it.
     Leaf { tc: &'static str, sqm: bool },
     /// In stock Linux, with a shaper of its own.
@@ -26,13 +26,13 @@ enum Kind {
 }
 
 const fn leaf(name: &'static str, tc: &'static str, sqm: bool, needs: &'static str) -> Deployable {
-    Deployable { name, kind: Kind::Leaf { tc, sqm }, needs }
+    Deployable { name, kind: Deployment::Leaf { tc, sqm }, needs }
 }
 
 /// The candidates; of equals the first is preferred. Left out are `red` (its thresholds depend on the link), `fq` (for hosts that send),
 /// `cobalt` (Linux has it only within `cake`) and `gsp` (Linux does not have it).
 pub(super) const ALL: [Deployable; 12] = [
-    Deployable { name: "cake", kind: Kind::Cake, needs: "Linux 4.19" },
+    Deployable { name: "cake", kind: Deployment::Cake, needs: "Linux 4.19" },
     leaf("fq_codel", "fq_codel", true, "Linux 3.5"),
     leaf("fq_pie", "fq_pie", false, "Linux 5.6"),
     leaf("sfq", "sfq", true, "Linux"),
@@ -40,10 +40,10 @@ pub(super) const ALL: [Deployable; 12] = [
     leaf("pie", "pie", true, "Linux 3.14"),
     leaf("dualpi2", "dualpi2", false, "Linux 6.17"),
     leaf("fifo", "pfifo limit 1000", false, "Linux"),
-    Deployable { name: "cocoa", kind: Kind::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
-    Deployable { name: "cp", kind: Kind::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
-    Deployable { name: "fq_cp", kind: Kind::Module, needs: "our kernel module, in crates/qdisc/c" },
-    Deployable { name: "fq_codel_fair", kind: Kind::Module, needs: "our kernel module, in crates/qdisc/c" },
+    Deployable { name: "cocoa", kind: Deployment::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
+    Deployable { name: "cp", kind: Deployment::Attached, needs: "Linux 6.16 with CONFIG_NET_SCH_BPF" },
+    Deployable { name: "fq_cp", kind: Deployment::Module, needs: "our kernel module, in crates/qdisc/c" },
+    Deployable { name: "fq_codel_fair", kind: Deployment::Module, needs: "our kernel module, in crates/qdisc/c" },
 ];
 
 /// Commands under a heading.
@@ -62,11 +62,11 @@ pub(super) enum Direction {
 
 impl Deployable {
     const fn is_stock(&self) -> bool {
-        matches!(self.kind, Kind::Leaf { .. } | Kind::Cake)
+        matches!(self.kind, Deployment::Leaf { .. } | Deployment::Cake)
     }
 
     const fn is_attached(&self) -> bool {
-        matches!(self.kind, Kind::Attached)
+        matches!(self.kind, Deployment::Attached)
     }
 
     /// The commands that shape a direction to this rate and put the queue there. They are printed and, read back by [`Shaping::of`],
@@ -78,10 +78,10 @@ impl Deployable {
             Direction::Up => interface.to_owned(),
         };
         match self.kind {
-            Kind::Cake => vec![format!("tc qdisc replace dev {device} root cake bandwidth {kbit}kbit nat")],
-            Kind::Leaf { tc, .. } => below_htb(&device, kbit, tc),
-            Kind::Module => below_htb(&device, kbit, self.name),
-            Kind::Attached => {
+            Deployment::Cake => vec![format!("tc qdisc replace dev {device} root cake bandwidth {kbit}kbit nat")],
+            Deployment::Leaf { tc, .. } => below_htb(&device, kbit, tc),
+            Deployment::Module => below_htb(&device, kbit, self.name),
+            Deployment::Attached => {
                 let ifb = if direction == Direction::Down { " --ifb" } else { "" };
                 vec![format!("narrows qdisc attach {interface} {} --rate {kbit}kbit{ifb}", self.name)]
             }
@@ -158,8 +158,8 @@ impl Candidate {
         };
         let mut all = vec![Recipe { title: title.to_owned(), lines }];
         let script = match self.down.kind {
-            Kind::Cake => Some(("cake", "piece_of_cake.qos")),
-            Kind::Leaf { tc, sqm: true } => Some((tc, "simplest.qos")),
+            Deployment::Cake => Some(("cake", "piece_of_cake.qos")),
+            Deployment::Leaf { tc, sqm: true } => Some((tc, "simplest.qos")),
             _ => None,
         };
         if let (Some((qdisc, script)), true) = (script, self.is_same()) {

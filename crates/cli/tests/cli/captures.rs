@@ -5,7 +5,7 @@ use narrows_capture::pcapng::{places, write};
 use narrows_capture::qlog;
 use narrows_core::DropReason;
 use narrows_results::RunResult;
-use narrows_results::packets::{Capture, Event, Kind, PacketLog, What};
+use narrows_results::packets::{Capture, Event, PacketKind, PacketLog, What};
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::{Packets, Unwatched, Wanted};
 use pcap_file::pcapng::PcapNgReader;
@@ -208,11 +208,12 @@ fn a_page_shows_what_was_sent_dropped_and_acknowledged() {
     let count = |key: &str, list: &str| -> usize {
         flows.iter().map(|flow| flow[key][list].as_array().expect("a list").len()).sum()
     };
-    let data = |resent: bool| log.packets.iter().filter(|p| p.kind == Kind::Data && p.retransmission == resent).count();
+    let data =
+        |resent: bool| log.packets.iter().filter(|p| p.kind == PacketKind::Data && p.retransmission == resent).count();
     assert_eq!((count("sent", "at"), count("resent", "at")), (data(false), data(true)));
     assert_eq!(count("sent", "from"), count("sent", "length"));
     let dropped = |event: &&Event| {
-        matches!(event.what, What::Dropped(..)) && log.packets[event.packet as usize].kind == Kind::Data
+        matches!(event.what, What::Dropped(..)) && log.packets[event.packet as usize].kind == PacketKind::Data
     };
     let drops = log.events.iter().filter(dropped).count();
     assert!(drops > 0 && count("dropped", "why") == drops, "{drops} drops");

@@ -105,7 +105,7 @@ struct Law {
 
 /// The decision about an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Verdict {
+enum RedDecision {
     Pass,
     Early,
     Forced,
@@ -165,29 +165,29 @@ impl Red {
         cx.drop_packet(id, reason);
     }
 
-    fn judge(&mut self) -> Verdict {
+    fn judge(&mut self) -> RedDecision {
         let average = self.average >> self.law.weight;
         if average < self.law.min {
             self.count = None;
-            return Verdict::Pass;
+            return RedDecision::Pass;
         }
         if average >= self.law.max {
             self.count = None;
-            return Verdict::Forced;
+            return RedDecision::Forced;
         }
         let Some(count) = &mut self.count else {
             self.count = Some(0);
             self.threshold = self.rng.next_u64() >> 32;
-            return Verdict::Pass;
+            return RedDecision::Pass;
         };
         *count += 1;
         let probability = self.law.max_probability * (average - self.law.min) / (self.law.max - self.law.min);
         if count.saturating_mul(probability) < self.threshold {
-            return Verdict::Pass;
+            return RedDecision::Pass;
         }
         *count = 0;
         self.threshold = self.rng.next_u64() >> 32;
-        Verdict::Early
+        RedDecision::Early
     }
 
     /// Keeps the average within the middle fifth between the thresholds (Floyd et al., 2001, §3).
@@ -241,9 +241,9 @@ impl QueueDiscipline for Red {
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
         self.follow(cx.now);
         let marks = match self.judge() {
-            Verdict::Pass => true,
-            Verdict::Early => self.ecn && (cx.mark_ce(id) || self.nodrop),
-            Verdict::Forced => self.ecn && !self.harddrop && (cx.mark_ce(id) || self.nodrop),
+            RedDecision::Pass => true,
+            RedDecision::Early => self.ecn && (cx.mark_ce(id) || self.nodrop),
+            RedDecision::Forced => self.ecn && !self.harddrop && (cx.mark_ce(id) || self.nodrop),
         };
         if !marks {
             return self.refuse(id, DropReason::Aqm, cx);
@@ -381,7 +381,7 @@ mod tests {
         let mut since = 0;
         for _ in 0..50_000 {
             since += 1;
-            if red.judge() == Verdict::Early {
+            if red.judge() == RedDecision::Early {
                 gaps.push(since);
                 since = 0;
             }
@@ -390,9 +390,9 @@ mod tests {
         let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
         assert!((mean - 10.5).abs() < 0.5, "{mean}");
         red.average = 90_000 << red.law.weight;
-        assert_eq!(red.judge(), Verdict::Forced);
+        assert_eq!(red.judge(), RedDecision::Forced);
         red.average = 29_999 << red.law.weight;
-        assert_eq!(red.judge(), Verdict::Pass);
+        assert_eq!(red.judge(), RedDecision::Pass);
     }
 
     #[test]

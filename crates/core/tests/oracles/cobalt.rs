@@ -1,6 +1,6 @@
 //! COBALT's law against recorded decisions: Linux's functions worked out a second time in another language
 //! (`vectors/cobalt.py`). Every verdict, and the state after it, must be the recorded one.
-use narrows_core::queue::parts::cobalt_law::{CobaltLaw, CobaltState, P_DEC, P_INC, Packet, Verdict};
+use narrows_core::queue::parts::cobalt_law::{CobaltDecision, CobaltLaw, CobaltState, P_DEC, P_INC, Packet};
 use narrows_core::{Span, Time};
 
 #[test]
@@ -28,7 +28,7 @@ fn every_verdict_is_the_recorded_one() {
             "packet" => {
                 let packet = Packet { sojourn: Span::ns(values[1]), markable: values[2] == 1 };
                 let verdict = state.judge(&law, packet, now, values[3] as u32, || values[4] as u32);
-                let recorded = Verdict { mark: values[5] == 1, drop: values[6] == 1 };
+                let recorded = CobaltDecision { mark: values[5] == 1, drop: values[6] == 1 };
                 assert_eq!(verdict, recorded, "line {}: {row}", n + 1);
                 marks += values[5];
                 drops += values[6];

@@ -301,16 +301,16 @@ impl FlowRecorder {
     }
 
     /// Records a delivery, at its time.
-    pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, waited: Span, now: Time) {
+    pub fn delivered(&mut self, flow: FlowId, context: PacketContext, ip_len: u32, queued: Span, now: Time) {
         let is_over = self.is_over;
         let Some(entry) = self.entry(flow).filter(|_| !is_over) else { return };
         entry.in_flight = entry.in_flight.saturating_sub(1);
         if let Some(quic) = entry.quic.as_mut().filter(|_| context.forward) {
-            quic.delivered(context.subflow, ip_len, waited);
-            entry.record.received(ip_len, 0, waited);
+            quic.delivered(context.subflow, ip_len, queued);
+            entry.record.received(ip_len, 0, queued);
         } else if context.forward {
             let new = if entry.told.is_some() { 0 } else { entry.first_time(context) };
-            entry.record.received(ip_len, new, waited);
+            entry.record.received(ip_len, new, queued);
             if let Some(arrived) = context.datagram {
                 entry.record.datagram(now.since(arrived));
             }
@@ -470,12 +470,12 @@ impl Entry {
         let stream = context.stream.and_then(|index| self.streams.get_mut(index as usize));
         let Some(stream) = stream.filter(|_| context.payload > 0) else { return context.payload };
         let before = stream.through.unwrap_or(context.end.wrapping_sub(context.payload));
-        let further = context.end.wrapping_sub(before) as i32;
-        if further <= 0 {
+        let extra_segments = context.end.wrapping_sub(before) as i32;
+        if extra_segments <= 0 {
             return 0;
         }
         stream.through = Some(context.end);
-        further as u32
+        extra_segments as u32
     }
 }
 

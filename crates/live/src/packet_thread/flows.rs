@@ -30,9 +30,9 @@ pub struct Declaration {
     /// Address of the receiver.
     pub receiver: IpAddr,
     /// The route of the sender's packets, if they go in this direction.
-    pub there: Option<u16>,
+    pub forward: Option<u16>,
     /// The route of the receiver's packets, if they go in this direction.
-    pub back: Option<u16>,
+    pub reverse: Option<u16>,
 }
 
 /// The flows of a scenario.
@@ -94,7 +94,7 @@ impl Flows {
     /// For each declared flow, whether its data go in this direction.
     pub fn own(&self) -> Vec<bool> {
         match self {
-            Flows::Declared(declared) => declared.flows.iter().map(|flow| flow.there.is_some()).collect(),
+            Flows::Declared(declared) => declared.flows.iter().map(|flow| flow.forward.is_some()).collect(),
             Flows::Seen(_) => Vec::new(),
         }
     }
@@ -137,16 +137,16 @@ impl Declared {
             (flow.sender == sender && flow.receiver == receiver).then_some(index)
         };
         let (from, to) = (key.source, key.destination);
-        let there = by_port(key.destination_port, from, to).or_else(|| self.pairs.get(&(from, to)).copied());
-        let back = by_port(key.source_port, to, from).or_else(|| self.pairs.get(&(to, from)).copied());
+        let forward = by_port(key.destination_port, from, to).or_else(|| self.pairs.get(&(from, to)).copied());
+        let reverse = by_port(key.source_port, to, from).or_else(|| self.pairs.get(&(to, from)).copied());
         let route = |index: Option<usize>, route: fn(&Declaration) -> Option<u16>| {
             index.and_then(|index| Some((index, route(&self.flows[index])?)))
         };
-        let there = route(there, |flow| flow.there).map(|found| (found, true));
-        let back = route(back, |flow| flow.back).map(|found| (found, false));
-        let ((index, route), forward) = there.or(back)?;
+        let forward = route(forward, |flow| flow.forward).map(|found| (found, true));
+        let reverse = route(reverse, |flow| flow.reverse).map(|found| (found, false));
+        let ((index, route), is_forward) = forward.or(reverse)?;
         let (src, dst) = (self.hosts.of(from), self.hosts.of(to));
-        Some(Found { flow: FlowId(index as u32), route, forward, src, dst })
+        Some(Found { flow: FlowId(index as u32), route, forward: is_forward, src, dst })
     }
 }
 

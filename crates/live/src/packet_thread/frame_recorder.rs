@@ -4,7 +4,7 @@ use crate::packet_thread::frame::{Offload, complete_checksum, mark_ce};
 use narrows_core::{DropReason, PacketId, PacketMeta, Span, Time};
 use narrows_results::packets::{Capture, Event, FrameLog, SNAP, What};
 use narrows_scenario::Scenario;
-use narrows_world::network::{Decision, Verdict};
+use narrows_world::network::{Decision, DecisionKind};
 use narrows_world::path::PathObserver;
 use narrows_world::record::packets::{events, hops};
 use std::sync::Arc;
@@ -115,8 +115,8 @@ impl FrameRecorder {
     fn decided(&mut self, decision: Decision, now: Time) {
         let Some(place) = self.places.get_mut(decision.packet.index()) else { return };
         let happened = events(decision, self.hops[decision.hop], &mut place.queued, now);
-        let row = if let Verdict::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
-        if let (Verdict::Marked, Some(row)) = (decision.verdict, row) {
+        let row = if let DecisionKind::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
+        if let (DecisionKind::Marked, Some(row)) = (decision.verdict, row) {
             self.log.mark(row, mark_ce);
         }
         // Between dequeuing and the device there is nothing that a capture could show.

@@ -396,7 +396,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         if let Some(frames) = &mut self.recorders.frames {
             frames.delivered(delivery.id, delivery.at);
         }
-        self.recorders.flows.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.waited, delivery.at);
+        self.recorders.flows.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.queued, delivery.at);
         Some(delivery)
     }
 

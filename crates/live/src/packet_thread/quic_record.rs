@@ -37,9 +37,9 @@ impl QuicRecord {
     }
 
     /// It has left the last hop after this time in queues.
-    pub fn delivered(&mut self, subflow: u8, ip_len: u32, waited: Span) {
+    pub fn delivered(&mut self, subflow: u8, ip_len: u32, queued: Span) {
         if let Some(verdicts) = &mut self.verdicts {
-            verdicts.received(subflow, ip_len, waited);
+            verdicts.received(subflow, ip_len, queued);
         }
     }
 

@@ -180,8 +180,8 @@ pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
     let declare = |flow: &FlowEnds| Declaration {
         sender: flow.sender,
         receiver: flow.receiver,
-        there: (flow.side == direction).then_some(flow.there),
-        back: (flow.side != direction).then_some(flow.back),
+        forward: (flow.side == direction).then_some(flow.forward),
+        reverse: (flow.side != direction).then_some(flow.reverse),
     };
     layout.flows.iter().map(declare).collect()
 }

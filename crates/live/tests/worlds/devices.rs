@@ -160,7 +160,7 @@ fn the_kernel_counts_what_the_hop_does() {
 fn frames_that_are_none_end_nothing_and_are_counted() {
     let sides = Sides::new();
     let declared = || {
-        let there = Declaration { sender: ip(SENDER), receiver: ip(RECEIVER), there: Some(0), back: None };
+        let there = Declaration { sender: ip(SENDER), receiver: ip(RECEIVER), forward: Some(0), reverse: None };
         Flows::declared(vec![there])
     };
     let (raw, to) = sides.namespaces[0].run(|| packet_socket(sides.devices[0].name())).unwrap();

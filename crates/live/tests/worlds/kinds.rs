@@ -68,9 +68,9 @@ fn everything_over_ipv6() {
         much.lost_packets.expect("it is counted") > 0 && little.lost_packets.expect("it is counted") == 0,
         "{much:?} {little:?}"
     );
-    let waited = |flow: &narrows_results::summary::FlowSummary| flow.sojourn_ms.expect("it has series").mean;
+    let queued = |flow: &narrows_results::summary::FlowSummary| flow.sojourn_ms.expect("it has series").mean;
     // One packet of each other flow goes first, which takes 2 ms and 3 ms; packets beyond a flow's share wait longer.
-    assert!(waited(much) > 100.0 && waited(little) < 20.0, "{much:?} {little:?}");
+    assert!(queued(much) > 100.0 && queued(little) < 20.0, "{much:?} {little:?}");
     assert!(bulk.goodput_mbit > 0.2 && link.utilisation > 0.9, "{bulk:?} {link:?}");
     // IPv6's header is 20 bytes longer: a packet of 500 B carries 452.
     assert!((little.goodput_mbit / little.throughput_mbit - 452.0 / 500.0).abs() < 1e-9, "{little:?}");

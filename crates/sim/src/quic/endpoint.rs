@@ -1,5 +1,5 @@
 //! Both ends of a QUIC connection, as an [`Endpoint`].
-use super::{Incoming, Outgoing as Sent, Receiver, Sender};
+use super::{Datagram as Sent, Incoming, Receiver, Sender};
 use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
@@ -39,10 +39,10 @@ impl Endpoint for Quic {
 
     #[inline(never)]
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
-        let &Segment { seq: number, tag: chunk, subflow, transit: Transit { ip_len, waited, .. }, .. } = segment;
+        let &Segment { seq: number, tag: chunk, subflow, transit: Transit { ip_len, queued, .. }, .. } = segment;
         let arrival = self.receiver.on_packet(Incoming { subflow, number, chunk, marked }, now);
         if let Some(verdicts) = &mut self.verdicts {
-            verdicts.received(subflow, ip_len, waited);
+            verdicts.received(subflow, ip_len, queued);
         }
         let new = arrival.chunk.map(|_| payload);
         let complete = self.connection.receive(new, arrival.chunk.unwrap_or(0), now);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// A packet to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct Datagram {
     pub(crate) subflow: u8,
     pub(crate) number: u64,
     /// The part of the stream that it carries.
@@ -104,7 +104,7 @@ impl Sender {
     }
 
     /// The next packet to send now; called until it returns `None`, after every other call.
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Datagram> {
         let control = self.control.as_mut()?;
         let limits = control.controller().send_limits();
         let probing = self.probes > 0;
@@ -151,7 +151,7 @@ impl Sender {
     }
 
     /// Sends a probe without new data: it retransmits data in flight.
-    fn send_probe(&mut self, now: Time, limits: &SendLimits) -> Option<Outgoing> {
+    fn send_probe(&mut self, now: Time, limits: &SendLimits) -> Option<Datagram> {
         self.probes -= 1;
         let of = |subflow: &Subflow| subflow.oldest().map(|packet| (packet.flight.sent, packet.chunk, packet.len()));
         let (_, chunk, len) = self.subflows.iter().filter_map(of).min()?;
@@ -159,10 +159,10 @@ impl Sender {
         self.send(self.probed, chunk, len, now, limits)
     }
 
-    fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, limits: &SendLimits) -> Option<Outgoing> {
+    fn send(&mut self, subflow: u8, chunk: u32, len: u16, now: Time, limits: &SendLimits) -> Option<Datagram> {
         let flight = self.control.as_mut()?.on_sent(subflow, u32::from(len), limits, now);
         let number = self.subflows[usize::from(subflow)].push(Packet { flight, chunk, state: State::InFlight });
-        Some(Outgoing { subflow, number, chunk, len })
+        Some(Datagram { subflow, number, chunk, len })
     }
 
     /// Handles an acknowledgment. Returns the RTT sample, if there is one.

@@ -239,11 +239,11 @@ impl Sender {
         let Some(controller) = &mut self.controller else { return };
         controller.on_ack(&event);
         let window = segments(controller.window(), self.mss);
-        self.cwnd = if let Some(older) = &mut self.older
+        self.cwnd = if let Some(linux26) = &mut self.linux26
             && controller.reduction() == Reduction::Proportional
         {
             let delivers = summary.delivered_segments > 0;
-            older.on_ack(window, self.board.inflight(), reducing, delivers)
+            linux26.on_ack(window, self.board.inflight(), reducing, delivers)
         } else if reducing && controller.reduction() == Reduction::Proportional {
             self.prr.on_ack(&PrrAck {
                 ssthresh: window,

@@ -1,5 +1,5 @@
 //! Both ends of a TCP connection, as an [`Endpoint`].
-use super::{Incoming, Outgoing as Sent, Receiver, Sender, milliseconds};
+use super::{Incoming, Receiver, Sender, Transmission as Sent, milliseconds};
 use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
@@ -41,14 +41,14 @@ impl Endpoint for Tcp {
 
     #[inline(always)]
     fn must_report(&mut self, segment: &Segment) -> bool {
-        let end = segment.seq + 1 + u64::from(segment.transit.further);
+        let end = segment.seq + 1 + u64::from(segment.transit.extra_segments);
         self.receiver.must_report(segment.seq, end)
     }
 
     #[inline(always)]
     fn on_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
         let &Segment { seq, tag: stamp, cwr, .. } = segment;
-        if segment.transit.further > 0 {
+        if segment.transit.extra_segments > 0 {
             return self.on_large_packet(segment, payload, marked, now);
         }
         let arrival = self.receiver.on_segment(Incoming { seq, len: payload, stamp, marked, cwr }, now);
@@ -92,9 +92,10 @@ impl Endpoint for Tcp {
 
     #[inline(always)]
     fn poll_transmit(&mut self, _place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
-        let Sent { seq, len, cwr, further, .. } = self.sender.poll_transmit(now)?;
-        self.spin.on_sent(seq + u64::from(further));
-        let transit = Transit::new(len + header * (1 + u32::from(further)), 0).with_further(further);
+        let Sent { seq, len, cwr, extra_segments, .. } = self.sender.poll_transmit(now)?;
+        self.spin.on_sent(seq + u64::from(extra_segments));
+        let transit =
+            Transit::new(len + header * (1 + u32::from(extra_segments)), 0).with_extra_segments(extra_segments);
         let segment = Segment { seq, transit, tag: milliseconds(now), cwr, ..Segment::default() };
         Some(Outgoing { segment, ecn: self.connection.ecn, spin: self.spin.value })
     }
@@ -143,11 +144,11 @@ impl Tcp {
     #[cold]
     #[inline(never)]
     fn on_large_packet(&mut self, segment: &Segment, payload: u32, marked: bool, now: Time) -> Arrival {
-        let &Segment { seq, tag: stamp, cwr, transit: Transit { further, .. }, .. } = segment;
+        let &Segment { seq, tag: stamp, cwr, transit: Transit { extra_segments, .. }, .. } = segment;
         let (mut new, mut complete) = (0, false);
         let packet = Incoming { seq, len: payload, stamp, marked, cwr };
         let mss = self.sender.mss();
-        let acknowledge = self.receiver.on_large_packet(packet, further, mss, now, |number, len| {
+        let acknowledge = self.receiver.on_large_packet(packet, extra_segments, mss, now, |number, len| {
             new += len.unwrap_or(0);
             complete |= self.connection.receive(len, number, now);
         });

@@ -5,7 +5,7 @@
 //! (`tcp_cwnd_test`). If the window has room for less, the sender waits for the next acknowledgment, provided that one is
 //! expected soon (`tcp_tso_should_defer`). Lost segments that were in one packet are sent again in one.
 use super::recovery::State;
-use super::sender::{Outgoing, Sender};
+use super::sender::{Sender, Transmission};
 use narrows_core::{Rate, Span, Time};
 
 /// Payload that fits into a packet with room for all headers, bytes (Linux `sk_gso_max_size`).
@@ -74,7 +74,7 @@ impl Offload {
 impl Sender {
     /// The next packet of a sender with segmentation offload.
     #[inline(never)]
-    pub(super) fn choose_large(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn choose_large(&mut self, now: Time) -> Option<Transmission> {
         if self.probe_now {
             self.probe_now = false;
             let probe = self.send_probe(now)?;
@@ -92,7 +92,7 @@ impl Sender {
         Some(out)
     }
 
-    fn send_large(&mut self, now: Time, goal: u32, room: u32) -> Option<Outgoing> {
+    fn send_large(&mut self, now: Time, goal: u32, room: u32) -> Option<Transmission> {
         let unsent = self.unsent.map(|bytes| bytes.div_ceil(u64::from(self.mss)));
         let offered = self.offered.saturating_sub(self.board.out());
         let quota = room.min((self.cwnd / 2).max(1)).min(goal);
@@ -112,27 +112,27 @@ impl Sender {
         for _ in 1..count {
             let Some(one) = self.send_new(now) else { break };
             packet.len += one.len;
-            packet.further += 1;
+            packet.extra_segments += 1;
         }
         if let Some(offload) = &mut self.offload {
-            offload.first -= u32::from(packet.further) + 1;
+            offload.first -= u32::from(packet.extra_segments) + 1;
         }
         Some(packet)
     }
 
     /// The lost segments that were last sent at the same time as the first of them.
-    fn resend_large(&mut self, now: Time, goal: u32) -> Option<Outgoing> {
+    fn resend_large(&mut self, now: Time, goal: u32) -> Option<Transmission> {
         let first = self.board.next_to_resend()?;
         let sent = self.board.record(first).sent;
         let mut packet = self.resend_next(now)?;
-        while u32::from(packet.further) + 1 < goal && self.board.inflight() < self.cwnd {
-            let next = packet.seq + u64::from(packet.further) + 1;
-            let is_full = packet.len == (u32::from(packet.further) + 1) * self.mss;
+        while u32::from(packet.extra_segments) + 1 < goal && self.board.inflight() < self.cwnd {
+            let next = packet.seq + u64::from(packet.extra_segments) + 1;
+            let is_full = packet.len == (u32::from(packet.extra_segments) + 1) * self.mss;
             if !is_full || self.board.next_to_resend() != Some(next) || self.board.record(next).sent != sent {
                 break;
             }
             packet.len += self.resend(next, now).len;
-            packet.further += 1;
+            packet.extra_segments += 1;
         }
         Some(packet)
     }

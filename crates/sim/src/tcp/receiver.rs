@@ -6,7 +6,7 @@
 //! compressed for up to a millisecond. A compressed one is sent before a new range displaces those that it has to report
 //! (`tcp_sack_new_ofo_skb`). A segment that fills the last hole is acknowledged at once. Any acknowledgment ends both waits.
 use super::AckSegment;
-use super::patience::Patience;
+use super::delayed_ack::DelayedAck;
 use super::window::ReceiveWindow;
 use crate::ranges::Ranges;
 use narrows_core::congestion::Marks;
@@ -41,7 +41,7 @@ pub(crate) struct Receiver {
     pending: u32,
     quick: u32,
     every: u32,
-    patience: Patience,
+    delayed_ack: DelayedAck,
     /// Number of segments that are acknowledged one by one after a pause.
     prompt: u32,
     /// Segments with no more payload than this do not make the window grow.
@@ -124,7 +124,7 @@ impl Receiver {
             pending: 0,
             quick: params.quick_acks.0,
             every: params.ack_every.0,
-            patience: Patience::new(params, rtt),
+            delayed_ack: DelayedAck::new(params, rtt),
             prompt: params.quick_acks.0,
             settled: 0,
             window: ReceiveWindow::new(params, family, rtt),
@@ -177,7 +177,7 @@ impl Receiver {
     fn acknowledge_in_order(&mut self, now: Time) -> bool {
         let acknowledge = self.pending >= self.every || self.quick > 0;
         if !acknowledge && self.delayed.is_none() {
-            self.delayed = Some(self.patience.deadline(now));
+            self.delayed = Some(self.delayed_ack.deadline(now));
         }
         acknowledge
     }
@@ -187,7 +187,7 @@ impl Receiver {
     fn advance(&mut self, now: Time) {
         self.next += 1;
         self.pending += 1;
-        if self.patience.note(now) {
+        if self.delayed_ack.note(now) {
             self.acknowledge_promptly();
         }
     }
@@ -203,7 +203,7 @@ impl Receiver {
     fn spend_prompt(&mut self) {
         self.quick -= 1;
         if self.quick == 0 {
-            self.patience.reset();
+            self.delayed_ack.reset();
         }
     }
 
@@ -280,7 +280,7 @@ impl Receiver {
     pub(crate) fn on_large_packet(
         &mut self,
         packet: Incoming,
-        further: u8,
+        extra_segments: u8,
         mss: u32,
         now: Time,
         mut each: impl FnMut(u64, Option<u32>),
@@ -292,13 +292,13 @@ impl Receiver {
         if marked | cwr | self.last_marked {
             self.notice_ecn(marked, cwr);
             if marked && self.marks != Marks::Classic {
-                self.marked = self.marked.wrapping_add(further);
+                self.marked = self.marked.wrapping_add(extra_segments);
             }
         }
         self.window.measure(left.min(mss), left);
         let in_order = first == self.next && self.beyond.is_empty();
         let (mut is_new, mut is_old, mut has_filled) = (false, false, false);
-        for seq in first..=first + u64::from(further) {
+        for seq in first..=first + u64::from(extra_segments) {
             let len = left.min(mss);
             left -= len;
             let placed = self.place(seq, len, now);
@@ -318,7 +318,7 @@ impl Receiver {
         if seq < self.next {
             // Linux `tcp_enter_quickack_mode`.
             self.acknowledge_promptly();
-            self.patience.reset();
+            self.delayed_ack.reset();
             self.note_duplicate(seq);
             return Placed::Old;
         }

@@ -2,8 +2,8 @@
 //! (RFC 5682) and a single timer.
 use super::AckSegment;
 use super::ack::{AckSummary, tell};
-use super::scoreboard::{SentSegment, Verdict};
-use super::sender::{Outgoing, Sender, segments};
+use super::scoreboard::{LossDecision, SentSegment};
+use super::sender::{Sender, Transmission, segments};
 use super::ticks::TICK;
 use narrows_core::congestion::{Loss, LossKind, PacketOutcome, Phase, Reduction};
 use narrows_core::sender::prr::PrrAck;
@@ -187,7 +187,7 @@ impl Sender {
         if !self.sacks {
             return self.detect_loss_of_first(summary, now);
         }
-        if self.older.is_some() {
+        if self.linux26.is_some() {
             return self.detect_losses_forward(summary, now);
         }
         if !core::mem::take(&mut self.rack.advanced) {
@@ -229,14 +229,14 @@ impl Sender {
         let mut wait = None;
         let judge = |seq, record: &SentSegment| {
             if (record.sent, seq) >= newest {
-                return Verdict::TooYoung;
+                return LossDecision::TooYoung;
             }
             let age = now.since(record.sent);
             if age >= patience {
-                return Verdict::Lost;
+                return LossDecision::Lost;
             }
             wait = wait.max(Some(patience - age));
-            Verdict::Keep
+            LossDecision::Keep
         };
         self.mark(judge, lost_again, now);
         wait
@@ -244,7 +244,12 @@ impl Sender {
 
     /// Marks the segments lost that `judge` condemns.
     #[inline]
-    pub(super) fn mark(&mut self, judge: impl FnMut(u64, &SentSegment) -> Verdict, lost_again: &mut bool, now: Time) {
+    pub(super) fn mark(
+        &mut self,
+        judge: impl FnMut(u64, &SentSegment) -> LossDecision,
+        lost_again: &mut bool,
+        now: Time,
+    ) {
         let mut lost = 0;
         let (controller, wants_packet_feedback) = (&mut self.controller, self.wants_packet_feedback);
         let (before, mss, losses) = (self.delivery.lost, self.mss, &mut self.losses);
@@ -320,7 +325,7 @@ impl Sender {
         if matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()
             && self.board.is_plain()
-            && self.older.is_none()
+            && self.linux26.is_none()
             && let Some(srtt) = self.rtt.smoothed()
         {
             let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { self.timers.slack() };
@@ -403,7 +408,7 @@ impl Sender {
     }
 
     /// Sends a loss probe: new data if there are any, otherwise the last segment again (RFC 8985 §7.3).
-    pub(super) fn send_probe(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn send_probe(&mut self, now: Time) -> Option<Transmission> {
         if self.board.out() == 0 {
             return None;
         }

@@ -442,7 +442,7 @@ impl Scoreboard {
     #[inline]
     pub(super) fn walk_in_time_order(
         &mut self,
-        mut judge: impl FnMut(u64, &SentSegment) -> Verdict,
+        mut judge: impl FnMut(u64, &SentSegment) -> LossDecision,
         mut newly: impl FnMut(u64, &SentSegment, Stamp),
     ) {
         let (mut seq, mut settled) = (self.originals.max(self.una), true);
@@ -450,12 +450,12 @@ impl Scoreboard {
             let record = *self.record(seq);
             if record.flags & (SACKED | LOST | EVER_RESENT) == 0 {
                 match judge(seq, &record) {
-                    Verdict::Lost => {
+                    LossDecision::Lost => {
                         newly(seq, &record, self.stamp(seq));
                         self.lose(seq);
                     }
-                    Verdict::Keep => settled = false,
-                    Verdict::TooYoung => break,
+                    LossDecision::Keep => settled = false,
+                    LossDecision::TooYoung => break,
                 }
             }
             seq += 1;
@@ -476,13 +476,13 @@ impl Scoreboard {
             }
             let record = *self.record(seq);
             match judge(seq, &record) {
-                Verdict::Lost => {
+                LossDecision::Lost => {
                     newly(seq, &record, self.stamp(seq));
                     self.lose(seq);
                     self.retransmitted.remove(n);
                 }
-                Verdict::Keep => n += 1,
-                Verdict::TooYoung => break,
+                LossDecision::Keep => n += 1,
+                LossDecision::TooYoung => break,
             }
         }
     }
@@ -534,7 +534,7 @@ fn stamp(stamps: &[Stamp], seq: u64) -> Stamp {
 
 /// RACK's decision about a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum LossDecision {
     /// It is lost.
     Lost,
     /// It was sent before the newest delivered segment, but not long enough ago.

@@ -2,8 +2,8 @@
 //!
 //! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`, and as
 //! Linux 2.6 had them in `older.rs`.
+use super::linux26::Linux26;
 use super::offload::Offload;
-use super::older::Older;
 use super::recovery::{Probe, Rack, State, Timer};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
@@ -20,7 +20,7 @@ use narrows_world::meters::{Meters, SenderStats};
 
 /// A packet to be sent: a segment, or several ones in a row (`offload.rs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct Transmission {
     /// The number of its first segment.
     pub(crate) seq: u64,
     /// Its payload, bytes.
@@ -30,7 +30,7 @@ pub(crate) struct Outgoing {
     /// The CWR flag: the window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
     /// The number of segments after the first. All have the MSS but the last.
-    pub(crate) further: u8,
+    pub(crate) extra_segments: u8,
 }
 
 /// A TCP sender. The fields that timers use come first, rarely used ones last.
@@ -61,7 +61,7 @@ pub(crate) struct Sender {
     /// Number of marked packets that the peer has reported, modulo 256.
     pub(super) marked: u8,
     /// Recovers as Linux 2.6 did.
-    pub(super) older: Option<Box<Older>>,
+    pub(super) linux26: Option<Box<Linux26>>,
     /// Packets may have several segments.
     pub(super) offload: Option<Box<Offload>>,
     pub(crate) board: Scoreboard,
@@ -148,7 +148,7 @@ impl Sender {
             sent_in_burst: 0,
             stats: SenderStats::default(),
             sacks: params.sack,
-            older: (params.recovery == Recovery::Fack).then(Box::default),
+            linux26: (params.recovery == Recovery::Fack).then(Box::default),
             offload: Offload::new(params.gso_max_segs.0, mss).map(Box::new),
             losses: None,
         }
@@ -170,8 +170,8 @@ impl Sender {
         };
         let controller = config.build(&path, now, rng);
         self.cwnd = segments(controller.window(), self.mss);
-        if let Some(older) = &mut self.older {
-            older.expect(config.name());
+        if let Some(linux26) = &mut self.linux26 {
+            linux26.expect(config.name());
         }
         if let Some(offload) = &mut self.offload {
             offload.expect(config.name());
@@ -205,7 +205,7 @@ impl Sender {
 
     /// Is it Linux 2.6's?
     pub(super) fn is_old(&self) -> bool {
-        self.older.is_some()
+        self.linux26.is_some()
     }
 
     /// Payload of a full-sized segment, bytes.
@@ -221,7 +221,7 @@ impl Sender {
 
     /// The next packet to send now; called until it returns `None`, after every other call.
     #[inline(always)]
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Transmission> {
         let out = self.choose(now);
         match &out {
             Some(_) => self.sent_in_burst += 1,
@@ -231,7 +231,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn choose(&mut self, now: Time) -> Option<Outgoing> {
+    fn choose(&mut self, now: Time) -> Option<Transmission> {
         self.controller.as_ref()?;
         if self.offload.is_some() {
             return self.choose_large(now);
@@ -254,7 +254,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn send_new(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn send_new(&mut self, now: Time) -> Option<Transmission> {
         let len = match self.unsent {
             None => self.mss,
             Some(0) => return None,
@@ -277,10 +277,10 @@ impl Sender {
         }
         let cwr = core::mem::take(&mut self.cwr_owed);
         self.sent(now, len, false, idle);
-        Some(Outgoing { seq, len, retransmitted: false, cwr, further: 0 })
+        Some(Transmission { seq, len, retransmitted: false, cwr, extra_segments: 0 })
     }
 
-    pub(super) fn resend_next(&mut self, now: Time) -> Option<Outgoing> {
+    pub(super) fn resend_next(&mut self, now: Time) -> Option<Transmission> {
         let seq = self.board.next_to_resend()?;
         if seq == self.board.una() {
             // The first segment gets a whole timeout again (Linux `tcp_xmit_retransmit_queue`).
@@ -289,14 +289,14 @@ impl Sender {
         Some(self.resend(seq, now))
     }
 
-    pub(super) fn resend(&mut self, seq: u64, now: Time) -> Outgoing {
+    pub(super) fn resend(&mut self, seq: u64, now: Time) -> Transmission {
         let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
         let stamp = self.delivery.stamp(now, false, inflight);
         self.board.resend(seq, now, stamp);
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
         self.sent(now, u32::from(len), true, None);
-        Outgoing { seq, len: u32::from(len), retransmitted: true, cwr: false, further: 0 }
+        Transmission { seq, len: u32::from(len), retransmitted: true, cwr: false, extra_segments: 0 }
     }
 
     #[inline(always)]
@@ -460,8 +460,8 @@ impl Sender {
             && (!self.state.is_reducing() || controller.reduction() == Reduction::Own)
         {
             self.cwnd = segments(controller.window(), self.mss);
-            if let Some(older) = &self.older {
-                self.cwnd = older.bound(self.cwnd);
+            if let Some(linux26) = &self.linux26 {
+                self.cwnd = linux26.bound(self.cwnd);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Applications: their events, and the data that they hand to transports.
 use super::Hosts;
 use crate::endpoint::Awaited;
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::host::Flow;
 use crate::side::Side;
 use narrows_core::Time;
@@ -9,7 +9,7 @@ use narrows_world::application::Act;
 
 impl<S: Side> Hosts<S> {
     #[inline(never)]
-    pub(super) fn on_application(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn on_application(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let now = self.now;
         let flow = &mut self.flows[flow_index];
         if flow.acts != Some(now) || flow.stopped {
@@ -32,11 +32,11 @@ impl<S: Side> Hosts<S> {
         let at = next.map_or(flow.stop, |at| at.min(flow.stop)).max(self.now);
         flow.acts = Some(at);
         if at <= self.end {
-            self.events.schedule(at, Kind::App, flow_index);
+            self.events.schedule(at, EventKind::App, flow_index);
         }
     }
 
-    fn perform(&mut self, network: &mut S::Between, flow_index: usize, act: Act) {
+    fn perform(&mut self, network: &mut S::Uplink, flow_index: usize, act: Act) {
         let Flow { transport, header, .. } = &mut self.flows[flow_index];
         let connection = transport.connection();
         let bytes = match act {

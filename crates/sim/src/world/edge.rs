@@ -1,6 +1,6 @@
 //! The connection of network and hosts: routes, arrivals, and the events that hops schedule.
 use super::Hosts;
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::host::{Flow, Routes};
 use crate::segment::{Segment, SegmentKind};
 use crate::side::Side;
@@ -8,24 +8,24 @@ use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Decision, Due, Edge, Network};
 
-/// The hop of a packet's route that has `left` more hops after it.
+/// The hop of a packet's route that has `hops_left` more hops after it.
 #[inline]
-pub(crate) fn hop(flows: &[Flow], routes: &[Routes], segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
+pub(crate) fn hop(flows: &[Flow], routes: &[Routes], segment: &Segment, flow: FlowId, hops_left: u16) -> Option<usize> {
     let routes = &routes[flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
     let route = match segment.kind {
         SegmentKind::Data | SegmentKind::Syn => &routes.there,
         SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
     };
-    route.iter().nth_back(usize::from(left)).map(|&hop| usize::from(hop))
+    route.iter().nth_back(usize::from(hops_left)).map(|&hop| usize::from(hop))
 }
 
-impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
+impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
     const DECISIONS: bool = S::RECORDS;
     const FIGURES: bool = S::FIGURES;
 
     #[inline]
-    fn hop(&self, segment: &Segment, flow: FlowId, left: u16) -> Option<usize> {
-        hop(&self.flows, &self.routes, segment, flow, left)
+    fn hop(&self, segment: &Segment, flow: FlowId, hops_left: u16) -> Option<usize> {
+        hop(&self.flows, &self.routes, segment, flow, hops_left)
     }
 
     #[inline(always)]
@@ -41,10 +41,10 @@ impl<S: Side<Between = Network<Segment>>> Edge<Segment> for Hosts<S> {
     #[inline(always)]
     fn schedule(&mut self, hop: usize, due: Due, at: Time) {
         match due {
-            Due::Link => self.events.schedule_next(at, Kind::Link, hop),
+            Due::Link => self.events.schedule_next(at, EventKind::Link, hop),
             Due::YieldingLink => self.events.schedule_last(at, hop),
-            Due::Pipe => self.events.schedule(at, Kind::Pipe, hop),
-            Due::Timer => self.events.schedule(at, Kind::QueueTimer, hop),
+            Due::Pipe => self.events.schedule(at, EventKind::Pipe, hop),
+            Due::Timer => self.events.schedule(at, EventKind::QueueTimer, hop),
         }
     }
 

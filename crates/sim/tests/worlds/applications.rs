@@ -3,7 +3,7 @@ use crate::harness::{expect, flow, parse, recorded, run_text};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::RunResult;
-use narrows_results::packets::{Capture, Kind, What};
+use narrows_results::packets::{Capture, PacketKind, What};
 use narrows_results::summary::Application;
 use narrows_world::quality::emodel;
 use std::fmt::Write;
@@ -67,7 +67,7 @@ fn one_way_delays_are_those_of_the_packets() {
                  rtt = \"100ms\"\n{routes}\n{traffic}"
             ));
             let (result, log) = recorded(&scenario, Capture::default());
-            let times = |kind: Kind| {
+            let times = |kind: PacketKind| {
                 let arrived = log.events.iter().filter(|event| event.what == What::Arrived);
                 let of_kind = arrived.map(|event| (event.at, &log.packets[event.packet as usize]));
                 let each: Vec<f64> = of_kind
@@ -76,7 +76,7 @@ fn one_way_delays_are_those_of_the_packets() {
                     .collect();
                 each.iter().sum::<f64>() / each.len() as f64
             };
-            let (felt, packets) = (application(&result, "call"), times(Kind::Data));
+            let (felt, packets) = (application(&result, "call"), times(PacketKind::Data));
             let figure = felt.one_way_ms.or(felt.messages.map(|messages| messages.delay_ms)).expect("it has delays");
             // A message is written when its packet is sent, but for the first ones, which wait for the handshake.
             let within = if felt.one_way_ms.is_some() { 1e-6 } else { 2.0 };
@@ -84,7 +84,7 @@ fn one_way_delays_are_those_of_the_packets() {
             assert!((figure.mean - packets).abs() < within, "{case}: {} and {packets}", figure.mean);
             assert!((packets - (100.0 - rest)).abs() < 0.5, "{case}: {packets}");
             if felt.one_way_ms.is_none() {
-                let back = times(Kind::Ack);
+                let back = times(PacketKind::Ack);
                 assert!((back - rest).abs() < 1.0, "{case}: acknowledgments take {back} ms");
             }
         }

@@ -170,9 +170,9 @@ fn scenario(one: &Extreme, other: &Extreme, duration: &str, rtt: &str, loss: &st
 }
 
 /// Ends runs that would take long.
-struct Patience(u32);
+struct DelayedAck(u32);
 
-impl Watch for Patience {
+impl Watch for DelayedAck {
     fn tick(&mut self, _now: Time) -> bool {
         self.0 += 1;
         self.0 < MAX_TICKS
@@ -234,7 +234,7 @@ proptest! {
         // Some pairs contradict each other; parsing reports that.
         prop_assume!(parsed.is_ok());
         let Ok(scenario) = parsed else { unreachable!() };
-        if let Ok(Run { result, .. }) = narrows_sim::run(&scenario, &Wanted::RESULT, &mut Patience(0)) {
+        if let Ok(Run { result, .. }) = narrows_sim::run(&scenario, &Wanted::RESULT, &mut DelayedAck(0)) {
             check(&scenario, &result);
         }
     }

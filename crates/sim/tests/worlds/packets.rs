@@ -1,7 +1,7 @@
 //! The record of every packet agrees with the summary, and recording changes nothing.
 use crate::harness::{self, parse, run};
 use narrows_core::Time;
-use narrows_results::packets::{Capture, Kind, PacketLog, What};
+use narrows_results::packets::{Capture, PacketKind, PacketLog, What};
 use narrows_scenario::Scenario;
 
 const LINKS: &str = "duration = \"5s\"\nwarmup = \"0s\"\n\
@@ -43,7 +43,7 @@ fn packets_add_up_to_the_summary() {
             assert_eq!(count(&log, |what| what == What::Marked(hop)), figures.marks);
         }
         let again =
-            log.packets.iter().filter(|packet| packet.kind == Kind::Data && packet.retransmission).count() as u64;
+            log.packets.iter().filter(|packet| packet.kind == PacketKind::Data && packet.retransmission).count() as u64;
         assert_eq!(again, summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>(), "{queue} {flow}");
         let times = || log.events.iter().filter(|event| !matches!(event.what, What::Dequeued(_) | What::Marked(_)));
         assert!(times().is_sorted_by_key(|event| event.at));
@@ -72,7 +72,7 @@ fn acknowledgments_are_as_long_on_the_link_as_in_the_record() {
     let links = LINKS.replace("QUEUE", "fifo").replace("loss = 0.002", "loss = 0.05");
     let scenario = over(&links, "controller = \"bbr\"");
     let log = recorded(&scenario, Capture::default());
-    let acks = || log.packets.iter().filter(|packet| packet.kind == Kind::Ack);
+    let acks = || log.packets.iter().filter(|packet| packet.kind == PacketKind::Ack);
     assert!(acks().all(|ack| ack.ip_len == 52 + [0, 12, 20, 28][usize::from(ack.ranges)]));
     let most = acks().map(|ack| ack.ranges).max();
     assert_eq!(most, Some(3), "timestamps leave room for three blocks");

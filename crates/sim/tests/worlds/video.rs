@@ -2,7 +2,7 @@
 //! the first run, but for two bounds, which say so.
 use crate::harness::{flow, recorded, run_text};
 use narrows_results::RunResult;
-use narrows_results::packets::{Capture, Kind};
+use narrows_results::packets::{Capture, PacketKind};
 use narrows_results::summary::{Application, Video};
 use narrows_scenario::{NoTraces, Scenario};
 
@@ -150,9 +150,14 @@ fn a_call_can_be_recorded() {
     let (recorded, log) = recorded(&scenario, Capture::default());
     let plain = run_text(&text);
     assert!(recorded.summary.flows == plain.summary.flows && recorded.series == plain.series);
-    let count = |kind: Kind| log.packets.iter().filter(|packet| packet.kind == kind).count();
+    let count = |kind: PacketKind| log.packets.iter().filter(|packet| packet.kind == kind).count();
     // Ten reports per second, and a request for each gap.
-    assert!(count(Kind::Data) > 10_000 && count(Kind::Ack) > 1100, "{} {}", count(Kind::Data), count(Kind::Ack));
+    assert!(
+        count(PacketKind::Data) > 10_000 && count(PacketKind::Ack) > 1100,
+        "{} {}",
+        count(PacketKind::Data),
+        count(PacketKind::Ack)
+    );
 }
 
 #[test]

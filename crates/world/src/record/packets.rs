@@ -4,11 +4,11 @@
 //! the network, or by its place in a pipe; while it moves between these it is in hand. Nothing is allocated per packet once the
 //! structures have grown.
 use crate::meters::Meters;
-use crate::network::{Decision, Verdict};
+use crate::network::{Decision, DecisionKind};
 use narrows_core::congestion::{self, ControllerConfig};
 use narrows_core::{DropReason, Ecn, PacketId, Span, Time};
 use narrows_results::packets::{
-    Capture, Event, Flow, Hop, Kind, Known, Lengths, Marks, Metrics, Packet, PacketLog, Recovery, Transport, What,
+    Capture, Event, Flow, Hop, Known, Lengths, Marks, Metrics, Packet, PacketKind, PacketLog, Recovery, Transport, What,
 };
 use narrows_scenario::model;
 use narrows_scenario::transport::Ports;
@@ -171,7 +171,7 @@ impl PacketRecorder {
             marks: 0,
             ranges: 0,
             subflow: packet.subflow,
-            kind: if packet.is_syn { Kind::Syn } else { Kind::Data },
+            kind: if packet.is_syn { PacketKind::Syn } else { PacketKind::Data },
             ecn: packet.ecn,
             retransmission,
             ece: false,
@@ -197,7 +197,7 @@ impl PacketRecorder {
             marks: answer.marks,
             ranges: answer.count,
             subflow: answer.subflow,
-            kind: if answer.is_syn_ack { Kind::SynAck } else { Kind::Ack },
+            kind: if answer.is_syn_ack { PacketKind::SynAck } else { PacketKind::Ack },
             ecn: Ecn::NotEct,
             retransmission: false,
             ece: answer.ece,
@@ -261,7 +261,7 @@ impl PacketRecorder {
     pub fn decided(&mut self, decision: Decision, now: Time) {
         let Some(place) = self.places.get_mut(decision.packet.index()) else { return };
         let happened = events(decision, decision.hop as u16, &mut place.queued, now);
-        let row = if let Verdict::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
+        let row = if let DecisionKind::Dropped(_) = decision.verdict { std::mem::take(place).row } else { place.row };
         for (at, what) in happened.into_iter().flatten() {
             self.tell(row, at, what);
         }
@@ -357,17 +357,17 @@ pub fn most_packets(scenario: &Scenario, capture: &Capture) -> u64 {
 pub fn events(decision: Decision, hop: u16, queued: &mut bool, now: Time) -> [Option<(Time, What)>; 2] {
     let at = decision.at;
     match decision.verdict {
-        Verdict::Enqueued => {
+        DecisionKind::Enqueued => {
             *queued = true;
             [Some((at, What::Enqueued(hop))), None]
         }
-        Verdict::Marked => [Some((at, What::Marked(hop))), None],
-        Verdict::Dequeued => {
+        DecisionKind::Marked => [Some((at, What::Marked(hop))), None],
+        DecisionKind::Dequeued => {
             *queued = false;
             [Some((at, What::Dequeued(hop))), Some((now, What::Forwarded(hop)))]
         }
         // A packet that is refused has arrived at the hop, too.
-        Verdict::Dropped(reason) => {
+        DecisionKind::Dropped(reason) => {
             let on_arrival = !*queued && reason != DropReason::LinkLoss;
             [on_arrival.then_some((at, What::Enqueued(hop))), Some((at, What::Dropped(hop, reason)))]
         }

@@ -99,7 +99,7 @@ impl Driven {
             let last = self.log.delivered.last().map_or(Time::ZERO, |&(_, at, ..)| at);
             assert!(last <= through.at, "packets come through in the order of their times");
             let meta = self.path.release(through.id);
-            self.log.delivered.push((meta.flow.0, through.at, through.waited, through.marked));
+            self.log.delivered.push((meta.flow.0, through.at, through.queued, through.marked));
         }
     }
 

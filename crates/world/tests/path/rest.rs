@@ -22,7 +22,7 @@ fn hops_delays_and_tails_add_up() {
         driven.offer(&packet(100, n));
     }
     let (log, _) = driven.finish(&scenario, at(1000));
-    let through: Vec<(u32, Time, Span)> = log.delivered.iter().map(|&(n, at, waited, _)| (n, at, waited)).collect();
+    let through: Vec<(u32, Time, Span)> = log.delivered.iter().map(|&(n, at, queued, _)| (n, at, queued)).collect();
     assert_eq!(
         through,
         [

@@ -37,7 +37,7 @@ pub struct CobaltLaw {
 
 /// The decision about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct CobaltDecision {
     /// It is to be marked, and can be.
     pub mark: bool,
     /// It is to be dropped.
@@ -97,7 +97,7 @@ impl CobaltState {
         now: Time,
         bulk_flows: u32,
         draw: impl FnOnce() -> u32,
-    ) -> Verdict {
+    ) -> CobaltDecision {
         let Packet { sojourn, markable } = packet;
         let over_target =
             sojourn > law.target && sojourn > law.mtu_time * (2 * u64::from(bulk_flows)) && sojourn > law.mtu_time * 4;
@@ -112,9 +112,9 @@ impl CobaltState {
         } else {
             self.dropping = false;
         }
-        let mut verdict = Verdict { mark: false, drop: false };
+        let mut verdict = CobaltDecision { mark: false, drop: false };
         if due && self.dropping {
-            verdict = Verdict { mark: markable, drop: !markable };
+            verdict = CobaltDecision { mark: markable, drop: !markable };
             self.count = self.count.saturating_add(1);
             self.reschedule(law);
             late = now > self.drop_next;
@@ -292,7 +292,7 @@ mod tests {
     fn blue_drops_what_can_be_marked_too() {
         let mut state = CobaltState { p_drop: 1 << 31, ..CobaltState::default() };
         let packet = Packet { sojourn: Span::ms(1), markable: true };
-        assert_eq!(state.judge(&LAW, packet, at(1000), 0, || 1 << 30), Verdict { mark: false, drop: true });
-        assert_eq!(state.judge(&LAW, packet, at(1000), 0, || 1 << 31), Verdict { mark: false, drop: false });
+        assert_eq!(state.judge(&LAW, packet, at(1000), 0, || 1 << 30), CobaltDecision { mark: false, drop: true });
+        assert_eq!(state.judge(&LAW, packet, at(1000), 0, || 1 << 31), CobaltDecision { mark: false, drop: false });
     }
 }

@@ -1,7 +1,7 @@
 //! Packets of several segments: how large a sender makes them, when it waits, and what a receiver makes of them.
 use super::receiver::{arrives, blocks, plain, settled, us};
 use super::sender::{RTT, ack, at, burst, expire, sack, with};
-use crate::tcp::{AckSegment, Incoming, Outgoing, Receiver};
+use crate::tcp::{AckSegment, Incoming, Receiver, Transmission};
 use narrows_core::params::Packets;
 use narrows_core::{Span, Time};
 use narrows_scenario::transport::TcpParams;
@@ -13,8 +13,8 @@ fn large(window: u32) -> TcpParams {
 }
 
 /// The numbers of segments in packets.
-fn sizes(out: &[Outgoing]) -> Vec<u32> {
-    out.iter().map(|packet| u32::from(packet.further) + 1).collect()
+fn sizes(out: &[Transmission]) -> Vec<u32> {
+    out.iter().map(|packet| u32::from(packet.extra_segments) + 1).collect()
 }
 
 /// A packet of several full-sized segments arrives; returns the acknowledgment, if there is one.
@@ -32,7 +32,7 @@ fn a_packet_carries_what_is_sent_in_a_millisecond() {
     let out = burst(&mut with(large(400), None), at(0));
     assert_eq!(sizes(&out)[..56], [7; 56]);
     assert_eq!(sizes(&out).iter().sum::<u32>(), 400);
-    assert_eq!(out[1], Outgoing { seq: 7, len: 7 * MSS, retransmitted: false, cwr: false, further: 6 });
+    assert_eq!(out[1], Transmission { seq: 7, len: 7 * MSS, retransmitted: false, cwr: false, extra_segments: 6 });
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn lost_segments_of_a_packet_are_sent_again_together() {
     let _ = sender.on_ack(&sack(7, &[(14, 35)]), now);
     let again: Vec<_> = burst(&mut sender, now).into_iter().filter(|packet| packet.retransmitted).collect();
     // 1.2 windows per round trip now: a packet has up to four.
-    let packet = |seq, segments| Outgoing {
+    let packet = |seq, segments| Transmission {
         seq,
         len: segments * MSS,
         retransmitted: true,
         cwr: false,
-        further: segments as u8 - 1,
+        extra_segments: segments as u8 - 1,
     };
     assert_eq!(again, [packet(7, 4), packet(11, 3)]);
     assert_eq!(sender.stats().retransmits, 7, "segments are counted, as in Linux");

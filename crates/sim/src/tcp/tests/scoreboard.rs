@@ -1,5 +1,5 @@
 //! The scoreboard against a model that stores the state of every segment in a list and counts it each time.
-use crate::tcp::scoreboard::{Scoreboard, SentSegment, Verdict};
+use crate::tcp::scoreboard::{LossDecision, Scoreboard, SentSegment};
 use narrows_core::sender::delivery::Stamp;
 use narrows_core::{Span, Time};
 use proptest::prelude::*;
@@ -202,9 +202,9 @@ fn apply(op: &Op, board: &mut Scoreboard, model: &mut Model, now: Time) {
 /// Old segments are lost, younger ones are kept, and the walk stops at the first of the youngest.
 fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
     let judge = |sent: Time| match now.since(sent) {
-        age if age > ago => Verdict::Lost,
-        age if age > ago / 2 => Verdict::Keep,
-        _ => Verdict::TooYoung,
+        age if age > ago => LossDecision::Lost,
+        age if age > ago / 2 => LossDecision::Keep,
+        _ => LossDecision::TooYoung,
     };
     let (mut seen, mut told) = (Vec::new(), Vec::new());
     let look = |seq, record: &SentSegment| {
@@ -223,9 +223,9 @@ fn walk(board: &mut Scoreboard, model: &mut Model, now: Time, ago: Span) {
         }
         expected.push((seq, segment.sent));
         match judge(segment.sent) {
-            Verdict::Lost => lost.push(seq),
-            Verdict::Keep => {}
-            Verdict::TooYoung => ended[part] = true,
+            LossDecision::Lost => lost.push(seq),
+            LossDecision::Keep => {}
+            LossDecision::TooYoung => ended[part] = true,
         }
     }
     assert_eq!(seen, expected);

@@ -1,6 +1,6 @@
 //! Tests of a sender alone: the segments that it sends, given acknowledgments written by hand.
 use crate::tcp::recovery::{State, Timer};
-use crate::tcp::{AckSegment, Outgoing, Sender};
+use crate::tcp::{AckSegment, Sender, Transmission};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rng, Span, Time};
@@ -31,11 +31,11 @@ pub(super) fn at(ms: u64) -> Time {
 }
 
 /// All segments that may be sent now.
-pub(super) fn burst(sender: &mut Sender, now: Time) -> Vec<Outgoing> {
+pub(super) fn burst(sender: &mut Sender, now: Time) -> Vec<Transmission> {
     std::iter::from_fn(|| sender.poll_transmit(now)).collect()
 }
 
-fn numbers(out: &[Outgoing]) -> Vec<u64> {
+fn numbers(out: &[Transmission]) -> Vec<u64> {
     out.iter().map(|out| out.seq).collect()
 }
 
@@ -53,7 +53,7 @@ pub(super) fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
 }
 
 /// Lets the sender's timer expire; returns its time, its kind, and the segments sent.
-pub(super) fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Outgoing>) {
+pub(super) fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Transmission>) {
     let (due, timer) = sender.timer.expect("a timer runs");
     sender.on_timer(due);
     (due, timer, burst(sender, due))
@@ -170,7 +170,10 @@ fn a_timeout_is_not_undone_when_retransmissions_arrive() {
     now += RTT;
     let _ = sender.on_ack(&sack(1, &[(11, 13)]), now);
     assert_eq!(sender.state, State::Loss);
-    assert_eq!(burst(&mut sender, now)[0], Outgoing { seq: 1, len: 1448, retransmitted: true, cwr: false, further: 0 });
+    assert_eq!(
+        burst(&mut sender, now)[0],
+        Transmission { seq: 1, len: 1448, retransmitted: true, cwr: false, extra_segments: 0 }
+    );
 }
 
 // ---- losses
@@ -186,7 +189,7 @@ fn three_selective_acknowledgments_repair_a_loss_at_once() {
     assert_eq!((sender.state, sender.board.lost_out()), (State::Recovery, 1));
     assert_eq!(
         burst(&mut sender, at(100))[0],
-        Outgoing { seq: 0, len: 1448, retransmitted: true, cwr: false, further: 0 }
+        Transmission { seq: 0, len: 1448, retransmitted: true, cwr: false, extra_segments: 0 }
     );
 }
 
@@ -388,7 +391,7 @@ fn a_probe_repairs_a_lost_tail() {
     let (due, timer, out) = expire(&mut sender);
     // Two RTTs and 200 ms for a delayed acknowledgment would be later than the timeout.
     assert_eq!((due, timer), (at(100 + 300), Timer::Probe));
-    assert_eq!(out, [Outgoing { seq: 4, len: 1448, retransmitted: true, cwr: false, further: 0 }]);
+    assert_eq!(out, [Transmission { seq: 4, len: 1448, retransmitted: true, cwr: false, extra_segments: 0 }]);
     let _ = sender.on_ack(&ack(5), due + RTT);
     assert_eq!(sender.stats().timeouts, 0);
     assert_eq!(sender.timer, None);

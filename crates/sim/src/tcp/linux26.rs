@@ -3,7 +3,7 @@
 //! `tcp_head_timedout`, and with the check for spurious timeouts (F-RTO) of today.
 use super::ack::AckSummary;
 use super::recovery::{DUPLICATE_THRESHOLD, State};
-use super::scoreboard::{SentSegment, Verdict};
+use super::scoreboard::{LossDecision, SentSegment};
 use super::sender::{Sender, segments};
 use narrows_core::Time;
 use narrows_core::congestion::Reduction;
@@ -11,7 +11,7 @@ use narrows_core::sender::rate_halving::RateHalving;
 
 /// The window of an older sender.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Older {
+pub(super) struct Linux26 {
     halving: RateHalving,
     /// Reno's and Vegas's windows fall to half of `ssthresh` while they are reduced (`tcp_reno_min_cwnd`), those of others to `ssthresh`.
     falls_to_half: bool,
@@ -21,7 +21,7 @@ pub(super) struct Older {
     ended: bool,
 }
 
-impl Older {
+impl Linux26 {
     /// The connection has this controller.
     pub(super) fn expect(&mut self, controller: &str) {
         self.falls_to_half = matches!(controller, "new_reno" | "vegas");
@@ -53,22 +53,22 @@ impl Sender {
     /// Is the window below the controller's?
     #[inline]
     pub(super) fn is_below_window(&self) -> bool {
-        self.older.as_ref().is_some_and(|older| older.below.is_some())
+        self.linux26.as_ref().is_some_and(|linux26| linux26.below.is_some())
     }
 
     /// A reduction starts.
     pub(super) fn start_older_recovery(&mut self, now: Time) {
-        if let Some(older) = &mut self.older {
-            older.halving.start(self.cwnd);
+        if let Some(linux26) = &mut self.linux26 {
+            linux26.halving.start(self.cwnd);
         }
         self.lower_window(now);
     }
 
     /// A loss is about to be reported: the controller is to reduce the window that there is.
     pub(super) fn lower_window(&mut self, now: Time) {
-        let (Some(older), Some(controller)) = (&mut self.older, &mut self.controller) else { return };
+        let (Some(linux26), Some(controller)) = (&mut self.linux26, &mut self.controller) else { return };
         let window = segments(controller.window(), self.mss);
-        if let Some(below) = older.below.take()
+        if let Some(below) = linux26.below.take()
             && below < window
         {
             controller.reduce_cwnd(u64::from(below), u64::from(window), now);
@@ -77,16 +77,16 @@ impl Sender {
 
     /// A reduction, or the recovery after a timeout, ends.
     pub(super) fn end_older_recovery(&mut self) {
-        let (Some(older), Some(controller)) = (&mut self.older, &self.controller) else { return };
+        let (Some(linux26), Some(controller)) = (&mut self.linux26, &self.controller) else { return };
         if controller.reduction() == Reduction::Own {
             return;
         }
         let window = segments(controller.window(), self.mss);
         if self.state == State::Loss {
-            older.halving.start(window);
+            linux26.halving.start(window);
         }
-        older.ended = true;
-        older.below = Some(older.halving.end(window, self.board.inflight())).filter(|&below| below < window);
+        linux26.ended = true;
+        linux26.below = Some(linux26.halving.end(window, self.board.inflight())).filter(|&below| below < window);
     }
 
     /// A segment is lost if the third one after it, or a later one, was selectively acknowledged; its retransmission, if something was that
@@ -106,7 +106,7 @@ impl Sender {
             } else {
                 seq + u64::from(DUPLICATE_THRESHOLD) < end || first == Some(seq)
             };
-            if is_lost { Verdict::Lost } else { Verdict::TooYoung }
+            if is_lost { LossDecision::Lost } else { LossDecision::TooYoung }
         };
         self.mark(judge, &mut summary.lost_again, now);
     }

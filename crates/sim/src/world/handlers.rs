@@ -2,14 +2,14 @@
 //! both send.
 use super::{Hosts, arm};
 use crate::endpoint::{Endpoint, Outgoing, Place, Syn, Transport, dispatch};
-use crate::event::{Events, Kind};
+use crate::event::{EventKind, Events};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
-use crate::side::{Answer, Between as _, Departure, Side};
+use crate::side::{Answer, Departure, Side, Uplink as _};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_world::network::{Network, Transit};
 
-impl<S: Side<Between = Network<Segment>>> Hosts<S> {
+impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
         let (meta, segment) = network.remove(id);
@@ -46,7 +46,7 @@ impl<S: Side<Between = Network<Segment>>> Hosts<S> {
 impl<S: Side> Hosts<S> {
     /// The receiver gets a packet with data.
     #[inline(always)]
-    fn receive<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, segment: &Segment, marked: bool) {
+    fn receive<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         if ends.must_report(segment) {
             let ack = ends.acknowledge(segment.subflow, self.now);
@@ -54,15 +54,15 @@ impl<S: Side> Hosts<S> {
         }
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
-        let Transit { ip_len, waited, further, .. } = segment.transit;
-        let headers = flow.header * (1 + u32::from(further));
+        let Transit { ip_len, queued, extra_segments, .. } = segment.transit;
+        let headers = flow.header * (1 + u32::from(extra_segments));
         let payload = ip_len - headers.min(ip_len);
         let arrival = ends.on_packet(segment, payload, marked, self.now);
         if S::FIGURES {
             if let Some(sent) = ends.datagram_sent(segment) {
                 flow.record.datagram(self.now.since(sent));
             }
-            flow.record.received(ip_len, arrival.new, waited);
+            flow.record.received(ip_len, arrival.new, queued);
         }
         if arrival.acknowledge {
             let ack = ends.acknowledge(segment.subflow, self.now);
@@ -78,12 +78,12 @@ impl<S: Side> Hosts<S> {
     }
 
     #[inline(never)]
-    fn answer_syn(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn answer_syn(&mut self, network: &mut S::Uplink, flow_index: usize) {
         self.send_back(network, flow_index, Returning::SynAck);
     }
 
     #[inline(always)]
-    fn send_back(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
+    fn send_back(&mut self, network: &mut S::Uplink, flow_index: usize, what: Returning) {
         if S::RECORDS {
             self.record_answer(flow_index, &what);
         }
@@ -96,15 +96,15 @@ impl<S: Side> Hosts<S> {
 
     /// Sends a packet to the first hop of the way back.
     #[inline(never)]
-    fn return_over_hops(&mut self, network: &mut S::Between, flow_index: usize, what: Returning) {
+    fn return_over_hops(&mut self, network: &mut S::Uplink, flow_index: usize, what: Returning) {
         let flow = &self.flows[flow_index];
         let (kind, subflow) = (what.kind(), what.subflow());
         let place = flow.place_of(subflow);
         let routes = &self.routes[place.routes as usize];
         let Some(&hop) = routes.back.first() else { return };
         let ip_len = flow.answer_len(&what);
-        let left = (routes.back.len() - 1) as u16;
-        let segment = Segment { transit: Transit::new(ip_len, left), kind, subflow, ..Segment::default() };
+        let hops_left = (routes.back.len() - 1) as u16;
+        let segment = Segment { transit: Transit::new(ip_len, hops_left), kind, subflow, ..Segment::default() };
         let there = metadata(flow_index, place, routes);
         let (ack, role) = what.visible();
         // The same 5-tuple in reverse, without the sender's code point.
@@ -130,17 +130,17 @@ impl<S: Side> Hosts<S> {
     pub(crate) fn enter_pipe(&mut self, pipe: usize, one: InFlight) {
         let underway = &mut self.pipes[pipe].underway;
         if underway.is_empty() {
-            self.events.schedule_next(one.arrives, Kind::Ack, pipe);
+            self.events.schedule_next(one.arrives, EventKind::Ack, pipe);
         }
         underway.push_back(one);
     }
 
-    pub(super) fn on_delayed_ack(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn on_delayed_ack(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let transport = &self.flows[flow_index].transport;
         dispatch!(transport, End => self.acknowledge_overdue::<End>(network, flow_index));
     }
 
-    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let now = self.now;
         let Some(armed) = self.flows[flow_index].transport.armed() else { return };
         if armed.delayed_ack != Some(now) {
@@ -157,12 +157,12 @@ impl<S: Side> Hosts<S> {
     }
 
     #[inline]
-    pub(super) fn on_returning(&mut self, network: &mut S::Between, pipe: usize) {
+    pub(super) fn on_returning(&mut self, network: &mut S::Uplink, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
         let Some(InFlight { flow, what, .. }) = underway.pop_front() else { return };
         let flow_index = flow as usize;
         if let Some(next) = underway.front() {
-            self.events.schedule_next(next.arrives, Kind::Ack, pipe);
+            self.events.schedule_next(next.arrives, EventKind::Ack, pipe);
         }
         self.prefetch_senders(pipe);
         if S::RECORDS {
@@ -176,7 +176,7 @@ impl<S: Side> Hosts<S> {
 
     /// The sender gets an acknowledgment.
     #[inline(always)]
-    fn take_ack<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize, ack: &Returning) {
+    fn take_ack<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize, ack: &Returning) {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         if let Some(rtt) = ends.on_ack(ack, self.now) {
@@ -194,7 +194,7 @@ impl<S: Side> Hosts<S> {
     }
 
     #[cold]
-    fn establish(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn establish(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let transport = &mut self.flows[flow_index].transport;
         let Some(connection) = transport.connection() else { return };
         let Some(rng) = connection.rng.take() else { return };
@@ -208,12 +208,12 @@ impl<S: Side> Hosts<S> {
 
     /// Sends what may be sent, and arms the timers.
     #[inline]
-    pub(super) fn transmit(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn transmit(&mut self, network: &mut S::Uplink, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.transmit_as::<End>(network, flow_index));
     }
 
     #[inline(never)]
-    fn transmit_as<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn transmit_as<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         while self.meter.has_packets() {
             let flow = &mut self.flows[flow_index];
             let Some(ends) = End::of(&mut flow.transport) else { return };
@@ -226,14 +226,14 @@ impl<S: Side> Hosts<S> {
 
     /// A packet leaves its sender.
     #[inline(always)]
-    fn launch(&mut self, network: &mut S::Between, flow_index: usize, out: Outgoing) {
+    fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
         let Outgoing { mut segment, ecn, spin } = out;
         let place = self.flows[flow_index].place_of(segment.subflow);
         let routes = &self.routes[place.routes as usize];
         let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
         let hop = usize::from(routes.there[0]);
-        segment.transit.left = routes.left();
-        if segment.transit.further > 0 && routes.splits {
+        segment.transit.hops_left = routes.hops_left();
+        if segment.transit.extra_segments > 0 && routes.splits {
             return self.launch_segments(network, flow_index, out);
         }
         self.meter.on_packet();
@@ -247,12 +247,12 @@ impl<S: Side> Hosts<S> {
     /// `tcp_gso_segment`).
     #[cold]
     #[inline(never)]
-    fn launch_segments(&mut self, network: &mut S::Between, flow_index: usize, out: Outgoing) {
-        let Transit { ip_len: mut left, further, .. } = out.segment.transit;
+    fn launch_segments(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
+        let Transit { ip_len: mut left, extra_segments, .. } = out.segment.transit;
         let flow = &self.flows[flow_index];
         let Transport::Tcp(tcp) = &flow.transport else { return };
         let full = flow.header + tcp.sender.mss();
-        for number in 0..=further {
+        for number in 0..=extra_segments {
             let ip_len = left.min(full);
             left -= ip_len;
             let seq = out.segment.seq + u64::from(number);
@@ -262,12 +262,12 @@ impl<S: Side> Hosts<S> {
         }
     }
 
-    pub(super) fn on_retransmit(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn on_retransmit(&mut self, network: &mut S::Uplink, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.retransmit::<End>(network, flow_index));
     }
 
     #[inline(never)]
-    fn retransmit<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn retransmit<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let now = self.now;
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(connection) = ends.connection() else { return };
@@ -290,16 +290,16 @@ impl<S: Side> Hosts<S> {
         }
         if let Some(connection) = ends.connection() {
             let armed = &mut connection.armed.retransmit;
-            arm(&mut self.events, armed, syn.or(want), Kind::Retransmit, flow_index);
+            arm(&mut self.events, armed, syn.or(want), EventKind::Retransmit, flow_index);
         }
     }
 
-    pub(super) fn on_pace(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn on_pace(&mut self, network: &mut S::Uplink, flow_index: usize) {
         dispatch!(&self.flows[flow_index].transport, End => self.pace::<End>(network, flow_index));
     }
 
     #[inline(never)]
-    fn pace<End: Endpoint>(&mut self, network: &mut S::Between, flow_index: usize) {
+    fn pace<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(armed) = ends.armed() else { return };
         if armed.pace == Some(self.now) {
@@ -309,7 +309,7 @@ impl<S: Side> Hosts<S> {
         }
     }
 
-    pub(super) fn send_syn(&mut self, network: &mut S::Between, flow_index: usize) {
+    pub(super) fn send_syn(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
         let (transit, steady) = (Transit::new(flow.handshake_len(), 0), flow.transport.steady_syns());
         let Some(connection) = flow.transport.connection() else { return };
@@ -319,7 +319,7 @@ impl<S: Side> Hosts<S> {
         }
         connection.syn = Some(Syn { sent: syn.sent + 1, ..syn });
         let deadline = connection.syn_deadline();
-        arm(&mut self.events, &mut connection.armed.retransmit, deadline, Kind::Retransmit, flow_index);
+        arm(&mut self.events, &mut connection.armed.retransmit, deadline, EventKind::Retransmit, flow_index);
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
         self.launch(network, flow_index, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
     }
@@ -343,7 +343,7 @@ fn metadata(flow_index: usize, place: &Place, routes: &Routes) -> PacketMeta {
 fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize) {
     let want = ends.next_ack();
     if let Some(armed) = ends.armed() {
-        arm(events, &mut armed.delayed_ack, want, Kind::DelayedAck, flow_index);
+        arm(events, &mut armed.delayed_ack, want, EventKind::DelayedAck, flow_index);
     }
 }
 
@@ -352,7 +352,7 @@ fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: 
 fn arm_sender<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize, now: Time) {
     let (timer, pace) = (ends.next_timer(now), ends.next_pace(now));
     if let Some(armed) = ends.armed() {
-        arm(events, &mut armed.retransmit, timer, Kind::Retransmit, flow_index);
-        arm(events, &mut armed.pace, pace, Kind::Pace, flow_index);
+        arm(events, &mut armed.retransmit, timer, EventKind::Retransmit, flow_index);
+        arm(events, &mut armed.pace, pace, EventKind::Pace, flow_index);
     }
 }

@@ -6,7 +6,7 @@ use narrows_scenario::transport::TcpParams;
 
 /// Linux `icsk_ack`: the delay follows the time between segments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct DelayedAck {
     /// Tick of the last segment in order.
     last: u64,
     /// The delay, ticks.
@@ -18,11 +18,11 @@ pub(super) struct Patience {
     pause: u64,
 }
 
-impl Patience {
-    pub(super) fn new(params: &TcpParams, rtt: Span) -> Patience {
+impl DelayedAck {
+    pub(super) fn new(params: &TcpParams, rtt: Span) -> DelayedAck {
         let least = ticks::round_up(params.delayed_ack);
         let pause = ticks::round_up(rtt + params.min_rto.max(rtt * 2));
-        Patience { last: 0, delay: least, least, most: ticks::round_up(rtt).max(least), pause }
+        DelayedAck { last: 0, delay: least, least, most: ticks::round_up(rtt).max(least), pause }
     }
 
     /// A segment in order has come. Was there a pause before it?
@@ -63,7 +63,7 @@ mod tests {
 
     /// The delays after segments that are `apart` ms from each other, ms.
     fn delays(rtt: Span, apart: u64) -> Vec<u64> {
-        let mut patience = Patience::new(&TcpParams::default(), rtt);
+        let mut patience = DelayedAck::new(&TcpParams::default(), rtt);
         let delay = |n: u64| {
             assert!(!patience.note(at(n * apart)));
             patience.deadline(at(n * apart)).since(at(n * apart)).as_ns() / 1_000_000
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_longer_than_a_timeout_and_leaves_the_delay_as_it_is() {
-        let mut patience = Patience::new(&TcpParams::default(), Span::ms(10));
+        let mut patience = DelayedAck::new(&TcpParams::default(), Span::ms(10));
         // 10 ms and the 200 ms that a timeout adds at least are 53 ticks.
         assert_eq!([0, 212, 428].map(|ms| patience.note(at(ms))), [false, false, true]);
         assert_eq!(patience.deadline(at(428)), at(428 + 44));
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn without_a_delay_nothing_waits() {
-        let mut patience = Patience::new(&TcpParams { delayed_ack: Span::ZERO, ..TcpParams::default() }, Span::ms(10));
+        let mut patience =
+            DelayedAck::new(&TcpParams { delayed_ack: Span::ZERO, ..TcpParams::default() }, Span::ms(10));
         let _ = patience.note(at(7));
         assert_eq!(patience.deadline(at(7)), at(7));
     }
