@@ -200,11 +200,12 @@ impl Advise {
     fn interface(&self) -> Result<String, Failure> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let name = &self.interface;
-        match (1..=15).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with(['-', '.']) {
-            true => Ok(name.clone()),
-            false => Err(Failure::usage(format!(
+        if (1..=15).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with(['-', '.']) {
+            Ok(name.clone())
+        } else {
+            Err(Failure::usage(format!(
                 "--interface: cannot be {name:?}; allowed: 1 to 15 letters, digits, \"_\", \".\" and \"-\", beginning with a letter or digit"
-            ))),
+            )))
         }
     }
 

@@ -84,9 +84,10 @@ pub(crate) fn main(args: &Check) -> Result<(), Failure> {
     if let Some(file) = &file {
         junit::write(file, "check", &judged.name, &judged.cases())?;
     }
-    match args.json {
-        true => term::print_json(&judged.judgements)?,
-        false => term::print(&judged.text())?,
+    if args.json {
+        term::print_json(&judged.judgements)?
+    } else {
+        term::print(&judged.text())?
     }
     match failed {
         0 => Ok(()),
@@ -104,12 +105,13 @@ impl Check {
         let runs = if self.over == Over::Mean { Runs::Mean } else { Runs::Each };
         let mut all = scenario.map_or_else(Vec::new, |scenario| scenario.expects.clone());
         all.extend(self.expect.iter().map(|expectation| Expectation { runs, ..expectation.clone() }));
-        match all.is_empty() {
-            true => Err(Failure::usage(format!(
+        if all.is_empty() {
+            Err(Failure::usage(format!(
                 "{}: nothing is expected; allowed: --expect 'bulk.goodput >= 90mbit', or [[expect]] in the scenario",
                 run::shown(&self.subject).display()
-            ))),
-            false => Ok(all),
+            )))
+        } else {
+            Ok(all)
         }
     }
 

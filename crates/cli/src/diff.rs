@@ -144,9 +144,10 @@ pub(crate) fn main(args: &Args) -> Result<(), Failure> {
         let cases: Vec<Case> = watched.iter().map(Watched::case).collect();
         junit::write(file, "diff", &format!("{} and {}", names[0], names[1]), &cases)?;
     }
-    match args.json {
-        true => term::print_json(&json::answer(&diff, [&names[0], &names[1]], &watched))?,
-        false => term::print(&diff.text([&names[0], &names[1]], &term::style()))?,
+    if args.json {
+        term::print_json(&json::answer(&diff, [&names[0], &names[1]], &watched))?
+    } else {
+        term::print(&diff.text([&names[0], &names[1]], &term::style()))?
     }
     let name = |figure: &Watched| format!("{}: {}", figure.section.name, short(&figure.change.figure));
     let failed = watched.iter().filter_map(|figure| Some(format!("{} {}", name(figure), figure.complaint()?)));

@@ -148,9 +148,10 @@ fn is_sources(folder: &Path) -> bool {
 
 fn examine(json: bool) -> Result<(), Failure> {
     let findings = doctor::examine();
-    match json {
-        true => term::print_json(&findings.iter().map(record).collect::<Vec<_>>())?,
-        false => term::print(&table(&findings))?,
+    if json {
+        term::print_json(&findings.iter().map(record).collect::<Vec<_>>())?
+    } else {
+        term::print(&table(&findings))?
     }
     let lacks = findings.iter().filter(|finding| finding.is_needed && !finding.is_there).count();
     match lacks {

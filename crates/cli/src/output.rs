@@ -394,9 +394,10 @@ impl Output {
                 // The folder may have changed since it was claimed.
                 let replace = folder.check(disk, self.force)?;
                 disk.adopt_mode(&stage, &folder.real)?;
-                match replace {
-                    true => self.replace(folder)?,
-                    false => disk.rename(&stage, &folder.real)?,
+                if replace {
+                    self.replace(folder)?
+                } else {
+                    disk.rename(&stage, &folder.real)?
                 }
                 (folder.shown.clone(), above(&folder.real))
             }

@@ -192,9 +192,10 @@ impl Probe {
         if let Some(output) = output {
             write(output, &answer)?;
         }
-        match self.json {
-            true => term::print_json(&without_curves(&answer))?,
-            false => term::print(&answer.text())?,
+        if self.json {
+            term::print_json(&without_curves(&answer))?
+        } else {
+            term::print(&answer.text())?
         }
         match &answer.ended {
             None => Ok(()),

@@ -67,9 +67,10 @@ impl Progress {
 
 /// A line of progress: the finished runs, the part of the work that is done, the seconds passed, and an estimate of those left.
 fn line(finished: &str, done: f64, elapsed: u64) -> String {
-    let left = match done > 0.0 {
-        true => format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done),
-        false => String::new(),
+    let left = if done > 0.0 {
+        format!(", about {:.0} s left", elapsed as f64 * (1.0 - done).max(0.0) / done)
+    } else {
+        String::new()
     };
     format!("{finished} finished, {:.0} % after {elapsed} s{left}", 100.0 * done)
 }

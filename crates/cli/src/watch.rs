@@ -112,14 +112,14 @@ impl Monitor for Watching<'_> {
                 screen.show(&views);
             }
         }
-        match interrupt::requested() {
-            false => Wish::GoOn,
+        if !interrupt::requested() {
+            Wish::GoOn
+        } else if std::io::stdin().is_terminal() {
             // On a terminal Ctrl-C is for the program, which may not end: an interpreter returns to its prompt.
-            true if std::io::stdin().is_terminal() => {
-                interrupt::answered();
-                Wish::Interrupt
-            }
-            true => Wish::End,
+            interrupt::answered();
+            Wish::Interrupt
+        } else {
+            Wish::End
         }
     }
 }

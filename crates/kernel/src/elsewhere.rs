@@ -24,11 +24,10 @@ pub fn usable() -> Result<(), WorldError> {
 }
 
 fn refusal() -> WorldError {
-    let why = match cfg!(target_os = "linux") {
-        true => {
-            "this build only simulates; `cargo run --release --` builds the kernel's world, too (the feature `host`)"
-        }
-        false => "the kernel's world needs Linux: the guest runs this same program",
+    let why = if cfg!(target_os = "linux") {
+        "this build only simulates; `cargo run --release --` builds the kernel's world, too (the feature `host`)"
+    } else {
+        "the kernel's world needs Linux: the guest runs this same program"
     };
     WorldError::Refused(why.into())
 }

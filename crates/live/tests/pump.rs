@@ -146,9 +146,10 @@ fn datagram(number: u32) -> Vec<u8> {
 
 /// A TCP packet with this much payload and a partial checksum.
 fn stream(seq: u32, payload: usize) -> Vec<u8> {
-    let offload = match payload > 1000 {
-        true => Offload { flags: 1, gso_type: 1, hdr_len: 40, gso_size: 1000, csum_start: 20, csum_offset: 16 },
-        false => Offload { flags: 1, csum_start: 20, csum_offset: 16, ..Offload::default() },
+    let offload = if payload > 1000 {
+        Offload { flags: 1, gso_type: 1, hdr_len: 40, gso_size: 1000, csum_start: 20, csum_offset: 16 }
+    } else {
+        Offload { flags: 1, csum_start: 20, csum_offset: 16, ..Offload::default() }
     };
     let header = [&[0x80, 0][..], &FIRST_PORT.to_be_bytes(), &seq.to_be_bytes(), &[0, 0, 0, 1, 0x50, 0x10]].concat();
     let sum = 0x0a01 + 1 + 0x0a02 + 1 + 6 + 20 + payload as u32;

@@ -161,10 +161,7 @@ impl Diff {
         }
         for section in &self.sections {
             let name = printable(&section.name);
-            let _ = match style.colour {
-                true => writeln!(out, "\n\x1b[1m{name}\x1b[0m"),
-                false => writeln!(out, "\n{name}"),
-            };
+            let _ = if style.colour { writeln!(out, "\n\x1b[1m{name}\x1b[0m") } else { writeln!(out, "\n{name}") };
             out.push_str(&section.text(style));
         }
         for (which, names) in [("a", &self.only_first), ("b", &self.only_second)] {
@@ -302,13 +299,14 @@ fn change(figure: &Statistic, source: &Source, a: &Group, b: &Group, paired: boo
     }
     let several = known().any(|estimate| estimate.runs > 1);
     let decimals = figure.digits().decimals(largest, several);
-    let p = match paired && a.draws().len() == b.draws().len() {
-        true => paired_p_value(a.draws().iter().filter_map(|run| {
+    let p = if paired && a.draws().len() == b.draws().len() {
+        paired_p_value(a.draws().iter().filter_map(|run| {
             let seed = run.result.summary.seed;
             let other = b.draws().iter().find(|other| other.result.summary.seed == seed)?;
             Some((read(run)?, read(other)?))
-        })),
-        false => first.zip(second).and_then(|(first, second)| first.p_value(&second)),
+        }))
+    } else {
+        first.zip(second).and_then(|(first, second)| first.p_value(&second))
     };
     let verdict = p.map(|p| Significance { p, paired });
     Some(Change { figure: figure.name(), decimals, first, second, verdict })

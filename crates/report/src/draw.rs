@@ -297,9 +297,10 @@ impl Drawing {
         let (x_low, x_high) = extent(lines, |p| p.0);
         let (y_low, y_high) = extent(lines, |p| p.1);
         if self.cdf {
-            let low = match is_wide(lines) {
-                true => (0.5 * min_shown(lines)).max(x_high / 2000.0),
-                false => x_low - 0.03 * (x_high - x_low),
+            let low = if is_wide(lines) {
+                (0.5 * min_shown(lines)).max(x_high / 2000.0)
+            } else {
+                x_low - 0.03 * (x_high - x_low)
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
         }
@@ -373,9 +374,10 @@ fn letters(width: i32, size: i32) -> usize {
 
 /// A text of at most `room` characters; the end of a longer one is left out.
 fn shortened(text: &str, room: usize) -> String {
-    match text.chars().count() > room {
-        true => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > room {
+        text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

@@ -113,10 +113,7 @@ fn short(value: f64) -> String {
         _ => 3,
     };
     let text = format!("{:.decimals$}", if value > 0.0 { value.max(0.001) } else { 0.0 });
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]

@@ -47,9 +47,10 @@ impl Request {
                 of_hop |= matches!(source, Source::Hop(_));
                 most = most.max(flow_count(group.runs.iter(), &source, &quantity.metric));
                 let label = if flow.is_empty() { panel.clone() } else { format!("{panel}: {flow}") };
-                let paint = match flow.is_empty() {
-                    true => palette::paint(n),
-                    false => Paint { dash: palette::member_dash(member), ..palette::paint(n) },
+                let paint = if flow.is_empty() {
+                    palette::paint(n)
+                } else {
+                    Paint { dash: palette::member_dash(member), ..palette::paint(n) }
                 };
                 lines.push(Line { label, panel: panel.clone(), paint, points, band });
             }
@@ -74,9 +75,10 @@ impl Request {
     /// The quantity with this name in the results.
     fn quantity(&self, results: &[(String, Comparison)]) -> Result<Quantity, String> {
         let runs = || results.iter().flat_map(|(_, result)| result.runs());
-        let names: Vec<&str> = match self.cdf {
-            true => distinct(runs().flat_map(|run| &run.result.cdfs).map(|curve| curve.metric.as_str())),
-            false => distinct(runs().flat_map(|run| &run.result.series).map(|curve| curve.metric.as_str())),
+        let names: Vec<&str> = if self.cdf {
+            distinct(runs().flat_map(|run| &run.result.cdfs).map(|curve| curve.metric.as_str()))
+        } else {
+            distinct(runs().flat_map(|run| &run.result.series).map(|curve| curve.metric.as_str()))
         };
         let wanted = self.metric.to_lowercase();
         let found = names.iter().find(|name| **name == wanted);
@@ -85,9 +87,10 @@ impl Request {
             let what = if self.cdf { "distribution" } else { "series" };
             let mut known: Vec<&str> = names.iter().map(|name| without_unit(name)).collect();
             known.sort_unstable();
-            let hint = match is_of_a_run(&wanted) {
-                true => format!("; {wanted} is one number for a whole run: see the tables, or `narrows sweep`"),
-                false => hint(&wanted, known.iter().copied()),
+            let hint = if is_of_a_run(&wanted) {
+                format!("; {wanted} is one number for a whole run: see the tables, or `narrows sweep`")
+            } else {
+                hint(&wanted, known.iter().copied())
             };
             format!("--metric {}: the results have no such {what}; allowed: {}{hint}", self.metric, known.join(", "))
         })
@@ -97,17 +100,23 @@ impl Request {
     fn sources(&self, result: &Comparison, quantity: &Quantity) -> Result<Vec<(Source, String)>, String> {
         // A discipline's gauge of a flow belongs to the flow.
         let is_hops = |source: &str| source.starts_with("hop:") && flow_of(source).is_none();
-        let is_of_hops = result.runs().any(|run| match self.cdf {
-            true => run.result.cdfs.iter().any(|c| c.metric == quantity.metric && is_hops(&c.source)),
-            false => run.result.series.iter().any(|s| s.metric == quantity.metric && is_hops(&s.source)),
+        let is_of_hops = result.runs().any(|run| {
+            if self.cdf {
+                run.result.cdfs.iter().any(|c| c.metric == quantity.metric && is_hops(&c.source))
+            } else {
+                run.result.series.iter().any(|s| s.metric == quantity.metric && is_hops(&s.source))
+            }
         });
         let (hops, flows, kinds) = (result.hops(), result.flows(), result.flow_groups());
         if let Some(at) = &self.at {
             let source = match at.as_str() {
-                at if hops.contains(&at) && (is_of_hops || !flows.contains(&at)) => match is_of_hops {
-                    true => Source::Hop(at.to_owned()),
-                    false => Source::Through(at.to_owned()),
-                },
+                at if hops.contains(&at) && (is_of_hops || !flows.contains(&at)) => {
+                    if is_of_hops {
+                        Source::Hop(at.to_owned())
+                    } else {
+                        Source::Through(at.to_owned())
+                    }
+                }
                 at if flows.contains(&at) => Source::Flow(at.to_owned()),
                 at if kinds.contains(&at) => Source::FlowGroup(at.to_owned()),
                 at => {

@@ -106,19 +106,19 @@ impl Frame<'_> {
         if low > high {
             return None;
         }
-        Some(match panel.log {
-            true => Frame { panel, low: low / 1.3, high: high * 1.3 },
-            false => {
-                let room = (0.05 * (high - low)).max(1e-9);
-                Frame { panel, low: low - room, high: high + room }
-            }
+        Some(if panel.log {
+            Frame { panel, low: low / 1.3, high: high * 1.3 }
+        } else {
+            let room = (0.05 * (high - low)).max(1e-9);
+            Frame { panel, low: low - room, high: high + room }
         })
     }
 
     fn place(&self, value: f64) -> f64 {
-        let share = match self.panel.log {
-            true => (value.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+        let share = if self.panel.log {
+            (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         };
         share.clamp(0.0, 1.0) * SIDE
     }

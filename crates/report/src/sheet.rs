@@ -111,20 +111,15 @@ fn part(sheet: &Sheet, columns: Range<usize>, narrow: bool) -> String {
     let shown: Vec<usize> = (0..sheet.names).chain(columns).collect();
     let title = |column: usize| -> Vec<String> {
         let head = &sheet.heads[column];
-        let room = match narrow {
-            true => longest_cell(sheet, column).max(longest_word(head)),
-            false => usize::MAX,
-        };
+        let room = if narrow { longest_cell(sheet, column).max(longest_word(head)) } else { usize::MAX };
         let mut lines = broken(&head.name, room);
         lines.extend((!head.which.is_empty()).then(|| head.which.clone()));
         lines
     };
     let titles: Vec<Vec<String>> = shown.iter().map(|&column| title(column)).collect();
     let height = if narrow { titles.iter().map(Vec::len).max().unwrap_or(0) } else { 0 };
-    let aligned = |column: usize, cell: Cell| match column < sheet.names {
-        true => cell,
-        false => cell.set_alignment(CellAlignment::Right),
-    };
+    let aligned =
+        |column: usize, cell: Cell| if column < sheet.names { cell } else { cell.set_alignment(CellAlignment::Right) };
     // Titles of fewer lines stand just above their figures.
     let head = |(&column, lines): (&usize, &Vec<String>)| {
         let above = "\n".repeat(height.saturating_sub(lines.len()));

@@ -65,9 +65,10 @@ fn tables(comparison: &Comparison, style: &Style) -> Vec<Table> {
 /// A note as a line with this prefix.
 pub(crate) fn line(note: &Note, before: &str, style: &Style) -> String {
     let text = printable(&note.text);
-    match style.colour && note.is_warning {
-        true => format!("\x1b[33m{before}{text}\x1b[0m\n"),
-        false => format!("{before}{text}\n"),
+    if style.colour && note.is_warning {
+        format!("\x1b[33m{before}{text}\x1b[0m\n")
+    } else {
+        format!("{before}{text}\n")
     }
 }
 

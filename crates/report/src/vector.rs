@@ -206,9 +206,10 @@ fn content_of(marks: &[Mark], height: f32) -> Vec<u8> {
                     VPos::Bottom => -0.26,
                 } * size;
                 let (x, y) = place(at);
-                let matrix = match is_upright {
-                    true => [0.0, 1.0, -1.0, 0.0, x + below, y + along],
-                    false => [1.0, 0.0, 0.0, 1.0, x + along, y - below],
+                let matrix = if *is_upright {
+                    [0.0, 1.0, -1.0, 0.0, x + below, y + along]
+                } else {
+                    [1.0, 0.0, 0.0, 1.0, x + along, y - below]
                 };
                 out.begin_text().set_font(FONT, size).set_fill_rgb(r, g, b).set_text_matrix(matrix);
                 out.show(Str(&text)).end_text();

@@ -125,9 +125,8 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    let regular = |meta: &fs::Metadata| match meta.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    let regular = |meta: &fs::Metadata| {
+        if meta.is_file() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")) }
     };
     regular(&fs::metadata(path)?)?;
     File::open(path)

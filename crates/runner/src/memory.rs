@@ -51,9 +51,10 @@ impl TooLarge {
         parts.sort_by_key(|part| std::cmp::Reverse(part.0));
         let listed: Vec<String> =
             parts.iter().filter(|part| part.0 > 0).map(|part| format!("{} {}", part.1, shown(part.0))).collect();
-        let (what, less) = match worst.total() > room {
-            true => ("a run needs", parts[0].2),
-            false => ("the results of all runs need", "fewer runs or a longer [record] interval"),
+        let (what, less) = if worst.total() > room {
+            ("a run needs", parts[0].2)
+        } else {
+            ("the results of all runs need", "fewer runs or a longer [record] interval")
         };
         let where_ = if given { format!("{flag} allows") } else { "this machine or its control group has".to_owned() };
         format!(

@@ -240,9 +240,10 @@ fn items(tree: &DeTable<'_>, kind: &'static str, allowed: &[&str], rest: &str) -
     let keys: Vec<String> = rest.split('.').map(|key| key.trim().to_owned()).collect();
     if keys.first().is_some_and(|key| allowed.contains(&key.as_str())) {
         let place = |n| Place { table: Where::Item(kind, n), keys: keys.clone() };
-        return match names.is_empty() {
-            true => Err(format!("the scenario has no {kind}")),
-            false => Ok((0..names.len()).map(place).collect()),
+        return if names.is_empty() {
+            Err(format!("the scenario has no {kind}"))
+        } else {
+            Ok((0..names.len()).map(place).collect())
         };
     }
     // A name may be right and its key wrong.
@@ -321,12 +322,13 @@ fn put<'a>(
     }
     let is_choice = kinds(key).is_some();
     let Some(part) = table.get_mut(key.as_str()) else {
-        return Err(match is_choice {
-            true => format!(
+        return Err(if is_choice {
+            format!(
                 "the scenario has no {key} here whose {} could be set; allowed: {key}=NAME:PARAMETER=VALUE",
                 rest.join(".")
-            ),
-            false => format!("the scenario has no {key:?} here, so it has no {:?}", rest.join(".")),
+            )
+        } else {
+            format!("the scenario has no {key:?} here, so it has no {:?}", rest.join("."))
         });
     };
     if is_choice && part.get_ref().is_str() {

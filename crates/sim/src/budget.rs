@@ -170,10 +170,8 @@ impl Meter {
 impl Runaway {
     /// A message with the name and the controller of the flow.
     pub(crate) fn explain(&self, scenario: &Scenario) -> String {
-        let (what, most) = match self.packets {
-            true => ("packets sent", self.budget.packets),
-            false => ("events", self.budget.events),
-        };
+        let (what, most) =
+            if self.packets { ("packets sent", self.budget.packets) } else { ("events", self.budget.events) };
         let at = self.at.as_secs_f64();
         let text = format!("given up at {at} s of simulated time: more than {most} {what} within a second");
         match self.fastest.and_then(|(number, rate)| Some((scenario.flow(number)?, rate))) {

@@ -93,10 +93,8 @@ fn stretched(scenario: &Scenario) -> Scenario {
 
 fn scenario(queue: QueueConfig, controller: ControllerConfig, count: u32) -> Scenario {
     let duration = Span::s(10);
-    let transport = match controller.splits() {
-        true => Transport::Quic(QuicParams::default()),
-        false => Transport::Tcp(TcpParams::default()),
-    };
+    let transport =
+        if controller.splits() { Transport::Quic(QuicParams::default()) } else { Transport::Tcp(TcpParams::default()) };
     let hop = Hop::new("bottleneck", RateSpec::constant(Rate::mbit(50)), queue);
     let flow = Flow {
         count,

@@ -125,10 +125,7 @@ impl Cell {
         table.insert("seed".to_owned(), Value::Integer(seed as i64));
         let text = toml::to_string(&table).map_err(|error| fault(error.to_string()))?;
         Scenario::parse_with(&text, &self.name, &self.settings, traces).map_err(|error| {
-            match self.settings.is_empty() {
-                true => fault(error.to_string()),
-                false => self.fault_of_setting(&error),
-            }
+            if self.settings.is_empty() { fault(error.to_string()) } else { self.fault_of_setting(&error) }
         })
     }
 

@@ -82,13 +82,13 @@ impl Claim {
         match &asked {
             Asked::Is(_) if self.than.is_some() => Err("`than` goes with `below`, `above` and `near`".to_owned()),
             Asked::Is(_) => Ok(()),
-            Asked::Below(place) | Asked::Above(place) | Asked::Near(place) => match place.is_empty() && metric == other
-            {
-                true => {
+            Asked::Below(place) | Asked::Above(place) | Asked::Near(place) => {
+                if place.is_empty() && metric == other {
                     Err("a row is not compared with itself: name the axis on which the other one differs".to_owned())
+                } else {
+                    study.check_place(place)
                 }
-                false => study.check_place(place),
-            },
+            }
         }?;
         Ok((asked, metric, other))
     }
@@ -162,9 +162,10 @@ impl Report<'_> {
         let there = self.rows.iter().filter(|there| study.differs(row, there, place));
         let compared: Vec<Compared> =
             there.filter(|there| m != of || there.labels != row.labels).map(against).collect();
-        match compared.is_empty() {
-            true => vec![Compared { words: format!("{here}, and nothing to compare it with"), met: false }],
-            false => compared,
+        if compared.is_empty() {
+            vec![Compared { words: format!("{here}, and nothing to compare it with"), met: false }]
+        } else {
+            compared
         }
     }
 }

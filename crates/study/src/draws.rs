@@ -93,9 +93,10 @@ impl Draw {
                     ));
                 }
                 let part = rng.unit();
-                let number = match self.log {
-                    true => libm::exp(libm::log(from.number) * (1.0 - part) + libm::log(to.number) * part),
-                    false => from.number + part * (to.number - from.number),
+                let number = if self.log {
+                    libm::exp(libm::log(from.number) * (1.0 - part) + libm::log(to.number) * part)
+                } else {
+                    from.number + part * (to.number - from.number)
                 };
                 Ok(from.with(number))
             }

@@ -468,12 +468,13 @@ impl Study {
         }
         if let Some(share) = &m.share {
             let of = self.metric(&share.metric)?;
-            return match of.summary.is_some() || of.series.is_some() {
-                true => Ok(()),
-                false => Err(format!(
+            return if of.summary.is_some() || of.series.is_some() {
+                Ok(())
+            } else {
+                Err(format!(
                     "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
                     m.name, of.name
-                )),
+                ))
             };
         }
         let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };

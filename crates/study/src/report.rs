@@ -94,9 +94,10 @@ impl Report<'_> {
         Sheet {
             heading: capital(&study.figure),
             title: study.title.clone(),
-            source: match study.source.is_empty() {
-                true => self.times(runs),
-                false => format!("{}; here {}", study.source, self.times(runs)),
+            source: if study.source.is_empty() {
+                self.times(runs)
+            } else {
+                format!("{}; here {}", study.source, self.times(runs))
             },
             about: study.about.clone(),
             heads,

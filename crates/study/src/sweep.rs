@@ -207,9 +207,10 @@ pub(crate) fn amount(text: &str, in_seconds: bool) -> Option<(AxisUnit, f64)> {
         return number.is_finite().then_some((unit("", ""), number));
     }
     if let Some(span) = Span::parse(text) {
-        return Some(match in_seconds {
-            true => (unit("_s", "s"), span.as_secs_f64()),
-            false => (unit("_ms", "ms"), span.as_ms_f64()),
+        return Some(if in_seconds {
+            (unit("_s", "s"), span.as_secs_f64())
+        } else {
+            (unit("_ms", "ms"), span.as_ms_f64())
         });
     }
     if let Some(rate) = Rate::parse(text) {

@@ -143,9 +143,10 @@ impl Household {
     pub(super) fn link(down: &str, up: &str) -> Result<[RateSpec; 2], Failure> {
         let rate = |flag: &str, text: &str| -> Result<RateSpec, Failure> {
             let rate = shorthand::rate_or_trace(flag, text, &TraceFiles(Path::new(""))).map_err(Failure::usage)?;
-            match rate.initial() >= SLOWEST {
-                true => Ok(rate),
-                false => Err(Failure::usage(format!("{flag}: cannot be {text:?}; allowed: {SLOWEST} and more"))),
+            if rate.initial() >= SLOWEST {
+                Ok(rate)
+            } else {
+                Err(Failure::usage(format!("{flag}: cannot be {text:?}; allowed: {SLOWEST} and more")))
             }
         };
         Ok([rate("--down", down)?, rate("--up", up)?])

@@ -44,15 +44,16 @@ impl Answer<'_> {
         let (best, now) = (self.best(), &self.as_it_is);
         let (worst, before) = (best.worst(), now.worst());
         let now_is = format!("as the link is, {} has {:.0} ({})", before.what.name(), before.score, figure(before));
-        let mut reason = match worst.score.round() >= 100.0 {
-            true => format!("{}: every use has 100 of 100 points; {now_is}.", best.name),
-            false => format!(
+        let mut reason = if worst.score.round() >= 100.0 {
+            format!("{}: every use has 100 of 100 points; {now_is}.", best.name)
+        } else {
+            format!(
                 "{}: even the worst-off use, {}, has {:.0} of 100 points ({}); {now_is}.",
                 best.name,
                 worst.what.name(),
                 worst.score,
                 figure(worst)
-            ),
+            )
         };
         let equals: Vec<&str> = self
             .ranked

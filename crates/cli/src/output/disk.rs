@@ -200,10 +200,7 @@ impl Disk {
             Some(true) => {}
         }
         // The previous owner of the lock may have removed the file. Then this lock excludes nobody.
-        match self.call(path, || same_file(&file, path))? {
-            true => Ok(Lock::Held(file)),
-            false => Ok(Lock::Gone),
-        }
+        if self.call(path, || same_file(&file, path))? { Ok(Lock::Held(file)) } else { Ok(Lock::Gone) }
     }
 }
 

@@ -132,20 +132,20 @@ pub(super) fn run(url: &str, ca: Option<&Path>, for_text: &str, max_data: &str, 
     }
     answer.received_bytes = received.into_inner();
     answer.interrupted = interrupt::requested();
-    (answer.fair_queuing, answer.why) = match answer.interrupted {
-        true => (Fairness::Undecided, "interrupted".to_owned()),
-        false => judge(answer.base_rtt_ms, answer.alone, answer.together),
+    (answer.fair_queuing, answer.why) = if answer.interrupted {
+        (Fairness::Undecided, "interrupted".to_owned())
+    } else {
+        judge(answer.base_rtt_ms, answer.alone, answer.together)
     };
-    match json {
-        true => term::print_json(&answer)?,
-        false => term::print(&answer.text())?,
+    if json {
+        term::print_json(&answer)?
+    } else {
+        term::print(&answer.text())?
     }
-    match answer.interrupted {
-        false => Ok(()),
-        true => Err(Failure::Unfinished {
-            cause: Box::new(Failure::Interrupted),
-            kept: "what is known so far is above".into(),
-        }),
+    if answer.interrupted {
+        Err(Failure::Unfinished { cause: Box::new(Failure::Interrupted), kept: "what is known so far is above".into() })
+    } else {
+        Ok(())
     }
 }
 
@@ -187,9 +187,10 @@ fn judge(base_ms: f64, alone: Flow, together: Option<[Flow; 2]>) -> (Fairness, S
     if part <= FAIR && gets >= ITS_PACE {
         return (Fairness::Fair, waits);
     }
-    open(match part <= FAIR {
-        true => format!("{waits}, but it gets only {:.0} % of what it asks for", 100.0 * gets),
-        false => waits,
+    open(if part <= FAIR {
+        format!("{waits}, but it gets only {:.0} % of what it asks for", 100.0 * gets)
+    } else {
+        waits
     })
 }
 

@@ -332,9 +332,10 @@ fn scenario(
 ) -> Scenario {
     let rate = Rate::bit((setting.rate_mbit * 1e6).round() as u64);
     // Cake shapes by itself. A packet has left the link at once when cake releases it.
-    let (rate, release, burst) = match shapes_itself(setting) {
-        true => (Rate::gbit(1000), Release::End, Bytes::ZERO),
-        false => (rate, Release::Start, Bytes(1600)),
+    let (rate, release, burst) = if shapes_itself(setting) {
+        (Rate::gbit(1000), Release::End, Bytes::ZERO)
+    } else {
+        (rate, Release::Start, Bytes(1600))
     };
     let flows = flows::of(setting, controllers, processing);
     let hop = Hop { release, burst, ..Hop::new("bottleneck", RateSpec::constant(rate), queue.clone()) };

@@ -39,12 +39,11 @@ pub(super) fn table(name: &str, text: &str) -> Result<Vec<Row>, Failure> {
     let row = |line: csv::Result<csv::StringRecord>| {
         let line = line.map_err(fault)?;
         let place = format!("{name}, line {}", line.position().map_or(1, csv::Position::line));
-        match line.len() == heading.len() {
-            true => {
-                let owned = |(column, field): (&str, &str)| (column.to_owned(), field.to_owned());
-                Ok(Row { place, fields: heading.iter().zip(line.iter()).map(owned).collect() })
-            }
-            false => Err(Failure::other(format!("{place}: {} fields, not {}", line.len(), heading.len()))),
+        if line.len() == heading.len() {
+            let owned = |(column, field): (&str, &str)| (column.to_owned(), field.to_owned());
+            Ok(Row { place, fields: heading.iter().zip(line.iter()).map(owned).collect() })
+        } else {
+            Err(Failure::other(format!("{place}: {} fields, not {}", line.len(), heading.len())))
         }
     };
     file.records().map(row).collect()

@@ -79,9 +79,10 @@ pub(crate) fn same_files(place: &Place, one: &str, other: &str) -> usize {
     let compared: Vec<&PathBuf> = names.iter().filter(|name| !is_of_one_command(name)).collect();
     for name in &compared {
         let [a, b] = [one, other].map(|out| fs::read(place.path(out).join(name)).expect("a result file"));
-        match name.ends_with("summary.json") {
-            true => assert_eq!(stripped(&a), stripped(&b), "{}", name.display()),
-            false => assert!(a == b, "{} differs between {one} and {other}", name.display()),
+        if name.ends_with("summary.json") {
+            assert_eq!(stripped(&a), stripped(&b), "{}", name.display())
+        } else {
+            assert!(a == b, "{} differs between {one} and {other}", name.display())
         }
     }
     compared.len()

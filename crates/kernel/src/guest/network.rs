@@ -66,10 +66,11 @@ fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) 
             complaint += "\nThis `tc` does not know the queue's options, and the lab has no plug-in that tells it. \
                           `narrows lab fetch` builds the plug-ins; it needs make and a C compiler.";
         }
-        match output.status.success() {
+        if output.status.success() {
             // A program that stops reading says why.
-            true => written.map_err(|error| error.to_string()),
-            false => Err(complaint),
+            written.map_err(|error| error.to_string())
+        } else {
+            Err(complaint)
         }
     };
     let failed = |error: String| WorldError::Failed(format!("`{program}` in the guest: {error}"));

@@ -79,13 +79,12 @@ pub(crate) fn collect(
         // In a scenario, a flow's acknowledgments count as its packets, too. Behind a shell the two directions of a connection
         // are separate flows.
         // A program of a scenario may have several connections, whose datagrams are not one sequence.
-        let application = match is_declared && flow.is_programs {
-            true => None,
-            false => {
-                let until = flow.stop.map_or(end, |stop| stop.min(end));
-                let Entry { record, messages, video, .. } = &entry;
-                record.application(flow.traffic.as_ref(), messages.as_deref(), video.as_deref(), until)
-            }
+        let application = if is_declared && flow.is_programs {
+            None
+        } else {
+            let until = flow.stop.map_or(end, |stop| stop.min(end));
+            let Entry { record, messages, video, .. } = &entry;
+            record.application(flow.traffic.as_ref(), messages.as_deref(), video.as_deref(), until)
         };
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;

@@ -218,10 +218,10 @@ fn device(layout: &Layout, side: usize, options: &Options, namespace: &Namespace
     let network =
         |family| Route { to: Some(layout::network(family, 1 - side)), via: None, src: layout.first_host(side, family) };
     // A program that binds to no address still sends from its own.
-    let pairs = layout.flows.iter().map(|flow| match flow.side == side {
-        true => (flow.sender, flow.receiver),
-        false => (flow.receiver, flow.sender),
-    });
+    let pairs = layout
+        .flows
+        .iter()
+        .map(|flow| if flow.side == side { (flow.sender, flow.receiver) } else { (flow.receiver, flow.sender) });
     let mut routes: Vec<Route> = layout.families().map(network).collect();
     for (own, peer) in pairs {
         let route = Route { to: Some(host(peer)), via: None, src: Some(own) };

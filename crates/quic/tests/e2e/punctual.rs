@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Watches from its creation to [`Punctual::is_busy`].
+/// Watches from its creation to [`Punctual::was_busy`].
 pub(crate) struct Punctual {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<f64>,
@@ -29,7 +29,7 @@ impl Punctual {
     }
 
     /// Ends the watch. A test of times says nothing about a machine that was busy: this says that it is skipped.
-    pub(crate) fn is_busy(self) -> bool {
+    pub(crate) fn was_busy(self) -> bool {
         self.ends.store(true, Ordering::Relaxed);
         let late = self.thread.join().expect("it only sleeps");
         if late > DISTURBED {

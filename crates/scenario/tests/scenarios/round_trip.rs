@@ -261,9 +261,10 @@ fn any_flow(hops: usize) -> impl Strategy<Value = Flow> {
             if route.is_empty() {
                 route.push(hop.index(hops));
             }
-            let transport = match traffic.carriers().contains(&transport.name()) {
-                true => transport,
-                false => Transport::named(traffic.carriers()[0]).unwrap(),
+            let transport = if traffic.carriers().contains(&transport.name()) {
+                transport
+            } else {
+                Transport::named(traffic.carriers()[0]).unwrap()
             };
             let traffic = if command.is_some() { Traffic::Bulk(Default::default()) } else { traffic };
             let splits = transport.is_controlled() && controller.splits();

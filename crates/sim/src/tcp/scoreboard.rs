@@ -331,9 +331,10 @@ impl Scoreboard {
         let after = self.sacked.partition_point(|range| range.1 < start);
         let joins_next = |range: Option<&(u64, u64)>| range.is_some_and(|range| range.0 == end);
         if self.sacked[after].1 != start {
-            match joins_next(self.sacked.get(after)) {
-                true => self.sacked[after].0 = start,
-                false => self.sacked.insert(after, (start, end)),
+            if joins_next(self.sacked.get(after)) {
+                self.sacked[after].0 = start
+            } else {
+                self.sacked.insert(after, (start, end))
             }
         } else if joins_next(self.sacked.get(after + 1)) {
             self.sacked[after].1 = self.sacked[after + 1].1;

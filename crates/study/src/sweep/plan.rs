@@ -67,9 +67,10 @@ impl Sweep {
 
     /// Reads the file and makes the cells. Each cell's scenario is made and checked by [`Sweep::scenario`].
     pub fn plan(request: &Request<'_>) -> Result<Sweep, SweepError> {
-        let mut study = match Study::is_study(request.text) {
-            true => Study::parse(request.text, request.name)?,
-            false => Study::of_scenario(request.text, request.name),
+        let mut study = if Study::is_study(request.text) {
+            Study::parse(request.text, request.name)?
+        } else {
+            Study::of_scenario(request.text, request.name)
         };
         if study.figure.is_empty() {
             let stem = std::path::Path::new(request.name).file_stem().unwrap_or_default();

@@ -217,9 +217,10 @@ impl Place {
         let stream = Timed::connect(server, end.at_most(PATIENCE)).map_err(failed("connect"))?;
         let info = TcpInfo::of(stream.tcp()).map_err(failed("read TCP_INFO"))?;
         let base_ms = info.srtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3);
-        let stream = match url.is_secure {
-            false => Transport::Plain(stream),
-            true => Transport::secured(stream, url.host(), trust).map_err(|why| format!("{url}: {why}"))?,
+        let stream = if url.is_secure {
+            Transport::secured(stream, url.host(), trust).map_err(|why| format!("{url}: {why}"))?
+        } else {
+            Transport::Plain(stream)
         };
         Ok((stream, base_ms))
     }

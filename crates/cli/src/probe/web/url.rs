@@ -71,10 +71,7 @@ impl Url {
         let there = UriRef::parse(location).map_err(|_| wrong("which is no URL"))?;
         let there = there.resolve_against(&base).map_err(|_| wrong("which is no URL"))?;
         let url = Url::parse(there.as_str()).map_err(|_| wrong("which is no URL of HTTP"))?;
-        match self.is_secure && !url.is_secure {
-            true => Err(wrong("which is without TLS")),
-            false => Ok(url),
-        }
+        if self.is_secure && !url.is_secure { Err(wrong("which is without TLS")) } else { Ok(url) }
     }
 }
 

@@ -35,18 +35,17 @@ fn sheet(figure: &Reproduced, release: &str) -> Sheet {
         ));
     }
     remarks.extend(figure.skipped.iter().map(|reason| format!("Left out: {reason}.")));
-    let here = match durations.is_empty() {
-        true => "no cell of it runs here".to_owned(),
-        false => {
-            let mut runs: Vec<String> = figure.outcomes.iter().map(|o| o.runs.to_string()).collect();
-            runs.dedup();
-            let word = if runs == ["1"] { "run" } else { "runs" };
-            format!(
-                "here {} {word} of each cell in Linux {release} and as many in the simulator, {}",
-                runs.join(" or "),
-                durations.join(", ")
-            )
-        }
+    let here = if durations.is_empty() {
+        "no cell of it runs here".to_owned()
+    } else {
+        let mut runs: Vec<String> = figure.outcomes.iter().map(|o| o.runs.to_string()).collect();
+        runs.dedup();
+        let word = if runs == ["1"] { "run" } else { "runs" };
+        format!(
+            "here {} {word} of each cell in Linux {release} and as many in the simulator, {}",
+            runs.join(" or "),
+            durations.join(", ")
+        )
     };
     Sheet {
         heading: format!("{}, {}", figure.paper, study.figure),

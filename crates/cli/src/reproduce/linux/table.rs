@@ -22,9 +22,10 @@ pub(super) fn text(outcomes: &[Outcome], skipped: &[String], subject: &Subject, 
         "Aims: utilisation within 1 point,\nmean queue within 10 % or one packet, loss rate within a fifth, mean RTT\n",
     );
     out.push_str("within 3 %, delay of thin streams within 10 % or 1 ms.");
-    let _ = match measured::is_wide() {
-        true => writeln!(out, " ± is half the range over seeds."),
-        false => writeln!(out, "\nLinux is above, {} below (--wide: also ± and Δ).", subject.name()),
+    let _ = if measured::is_wide() {
+        writeln!(out, " ± is half the range over seeds.")
+    } else {
+        writeln!(out, "\nLinux is above, {} below (--wide: also ± and Δ).", subject.name())
     };
     for (title, fitted) in subject.groups().into_iter().zip([true, false]) {
         let of_kind: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.fitted == fitted).collect();

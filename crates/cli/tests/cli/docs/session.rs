@@ -209,9 +209,10 @@ impl Session {
 
     fn python(&self, program: &str) -> Result<String, Mismatch> {
         let output = self.program("python3", &["-c", program]);
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(Mismatch::Failed(format!("{program}\n{}", text(&output.stderr)))),
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(Mismatch::Failed(format!("{program}\n{}", text(&output.stderr))))
         }
     }
 
@@ -246,9 +247,10 @@ fn scenario(table: &str, keys: &str, defaults: bool) -> String {
 }
 
 fn succeeds(output: &Output) -> Result<(), Mismatch> {
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(Mismatch::Failed(format!("ended with {}:\n{}", output.status, text(&output.stderr)))),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(Mismatch::Failed(format!("ended with {}:\n{}", output.status, text(&output.stderr))))
     }
 }
 
