@@ -97,7 +97,7 @@ pub fn places(hops: &[Hop], sides: [&str; 2]) -> Vec<Interface> {
     std::iter::once(first).chain(hops).chain([last]).collect()
 }
 
-/// Do these first bytes of a file belong to a capture of ours?
+/// Whether these first bytes of a file belong to a capture of ours.
 pub fn is_own(head: &[u8]) -> bool {
     let program = b"narrows ";
     head.starts_with(&SECTION_HEADER.to_be_bytes()) && head.windows(program.len()).any(|bytes| bytes == program)

@@ -208,7 +208,7 @@ struct Transmissions {
     next: u64,
     /// The latest transmission of each segment.
     latest: Vec<Option<u64>>,
-    /// Has the segment been acknowledged?
+    /// Whether the segment has been acknowledged.
     done: Vec<bool>,
     /// All segments before this one are acknowledged.
     until: u64,

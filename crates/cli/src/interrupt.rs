@@ -51,7 +51,7 @@ fn end_after_grace(count: u64) {
     std::process::exit(EXIT_CODE);
 }
 
-/// Was there an interruption?
+/// Whether there was an interruption.
 pub(crate) fn requested() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -49,7 +49,7 @@ pub(crate) const REPLACED: &str = "replaced";
 pub(crate) struct Request<'a> {
     /// The folder; a new one in `narrows-out` if `None`.
     pub(crate) out: Option<&'a Path>,
-    /// May results in it be replaced?
+    /// Whether results in it may be replaced.
     pub(crate) force: bool,
     /// For the name of a folder in `narrows-out`.
     pub(crate) command: &'a str,
@@ -464,7 +464,7 @@ fn found(disk: &Disk, work: &Work) -> Result<Finished, Failure> {
     Ok(index::parse(&disk.read(&work.index())?.unwrap_or_default()))
 }
 
-/// Do all of these runs belong to the request?
+/// Whether all of these runs belong to the request.
 fn asked_for(found: &Finished, request: Request<'_>) -> bool {
     let asked: HashSet<&String> = request.keys.iter().collect();
     found.keys().all(|key| asked.contains(key))

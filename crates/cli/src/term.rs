@@ -43,7 +43,7 @@ pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Are remarks and progress left out?
+/// Whether remarks and progress are left out.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
@@ -107,7 +107,7 @@ pub(crate) fn clear_line() {
     }
 }
 
-/// Does stderr show a progress bar?
+/// Whether stderr shows a progress bar.
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal() && !dumb()
 }

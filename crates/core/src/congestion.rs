@@ -29,7 +29,7 @@ pub struct RateSample {
     pub prior_inflight: Bytes,
     /// Lost over the connection between the sampled packet's sending and its acknowledgment.
     pub lost: Bytes,
-    /// Was the sender limited by its application when the packet was sent?
+    /// Whether the sender was limited by its application when the packet was sent.
     pub app_limited: bool,
 }
 
@@ -83,16 +83,16 @@ pub struct Ack {
     pub nxt: Bytes,
     /// Delivered in all over the connection.
     pub delivered: Bytes,
-    /// Is the transport reducing the window (fast recovery, CWR)? It then paces itself down by PRR; windows must not grow.
+    /// Whether the transport is reducing the window (fast recovery, CWR). It then paces itself down by PRR; windows must not grow.
     pub in_reduction: bool,
     /// State of loss recovery after it.
     pub phase: Phase,
     /// Earliest departure time of the next packet, by pacing; never before `now` (Linux: `tcp_wstamp_ns`).
     pub edt: Time,
-    /// May this acknowledgment raise a window? TCP: only if it advances `una` (RFC 5681 §3.1), or if reordering has been seen
+    /// Whether this acknowledgment may raise a window. TCP: only if it advances `una` (RFC 5681 §3.1), or if reordering has been seen
     /// (Linux: `tcp_may_raise_cwnd`). QUIC: always.
     pub may_raise: bool,
-    /// Did the window limit the sender? Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
+    /// Whether the window limited the sender. Windows must not grow otherwise (RFC 9002 §7.8, RFC 7661).
     pub cwnd_limited: bool,
     /// The delivery rate sample. Only for [`CongestionController::RATES`].
     pub rate: RateSample,
@@ -188,13 +188,13 @@ pub trait CongestionController: Sized {
     const REDUCTION: Reduction = Reduction::Proportional;
     /// Whether [`Self::on_packet_feedback`] is called for each packet.
     const PACKET_FEEDBACK: bool = false;
-    /// Does it read [`Ack::rate`]? Samples cost memory for every packet in flight; without this they are never valid.
+    /// Whether it reads [`Ack::rate`]. Samples cost memory for every packet in flight; without this they are never valid.
     const RATES: bool = true;
     /// Whether [`Self::on_sent`] is called for each packet. Otherwise only for packets sent when nothing was in flight ([`Sent::idle`]).
     const EVERY_SENT: bool = true;
-    /// May its [`SendLimits`] hold a pacing rate?
+    /// Whether its [`SendLimits`] may hold a pacing rate.
     const PACES: bool = true;
-    /// Does it send over two subflows? They are [`Self::subflows`].
+    /// Whether it sends over two subflows. They are [`Self::subflows`].
     const SPLITS: bool = false;
     /// What it needs to know about marks.
     const MARKS: Marks = Marks::Classic;
@@ -290,7 +290,7 @@ macro_rules! controllers {
                 }
             }
 
-            /// Does it send over two subflows?
+            /// Whether it sends over two subflows.
             pub fn splits(&self) -> bool {
                 self.traits().splits
             }

@@ -22,7 +22,7 @@ pub struct PathHint {
     pub initial_window: Bytes,
     /// RTT of the handshake, if there was one.
     pub rtt: Option<Span>,
-    /// Does the transport pace its packets even when the controller sets no rate (`fq` at the sender)?
+    /// Whether the transport paces its packets even when the controller sets no rate (`fq` at the sender).
     pub paced: bool,
     /// The rate that the path is known to carry, if the controller takes over from another one. It then starts in steady state.
     pub resume: Option<Rate>,

@@ -118,7 +118,7 @@ impl Link {
         }
     }
 
-    /// Do packets that arrive at the moment of a poll come before it?
+    /// Whether packets that arrive at the moment of a poll come before it.
     #[inline]
     pub const fn yields_to_arrivals(&self) -> bool {
         matches!(self.service, Server::Shaper(_))

@@ -37,17 +37,17 @@ impl Role {
         }
     }
 
-    /// Is it an acknowledgment without payload?
+    /// Whether it is an acknowledgment without payload.
     pub const fn is_ack(self) -> bool {
         !matches!(self, Role::Other)
     }
 
-    /// Are there selective acknowledgments in it?
+    /// Whether there are selective acknowledgments in it.
     pub const fn has_sack(self) -> bool {
         matches!(self, Role::AckSack | Role::AckSackEcho)
     }
 
-    /// Does it echo congestion experienced?
+    /// Whether it echoes congestion experienced.
     pub const fn echoes(self) -> bool {
         matches!(self, Role::AckEcho | Role::AckSackEcho)
     }
@@ -68,7 +68,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// May a queue mark this packet instead of dropping it?
+    /// Whether a queue may mark this packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }

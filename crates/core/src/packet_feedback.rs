@@ -12,11 +12,11 @@ pub struct Sent {
     pub bytes: Bytes,
     /// Data in flight, this packet included.
     pub inflight: Bytes,
-    /// Is it a retransmission?
+    /// Whether it is a retransmission.
     pub retransmit: bool,
     /// Time since the packet before, if nothing was in flight (Linux: `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
-    /// Does the application limit the sender? The delivery rate sample of this packet is then marked, too.
+    /// Whether the application limits the sender. The delivery rate sample of this packet is then marked, too.
     pub app_limited: bool,
     /// The subflow that carries it.
     pub subflow: u8,
@@ -46,7 +46,7 @@ pub struct Flight {
     pub inflight: Bytes,
     /// Lost over the connection since then, itself included if it was.
     pub lost: Bytes,
-    /// Was the sender limited by its application when it was sent?
+    /// Whether the sender was limited by its application when it was sent.
     pub app_limited: bool,
 }
 
@@ -70,6 +70,6 @@ pub struct Split {
     pub shares: [f64; 2],
     /// Each gap between a subflow's packets is drawn from gap × (1 ± jitter).
     pub jitter: f64,
-    /// Is each subflow paced on its own? Otherwise the subflow that is behind its share sends the next packet.
+    /// Whether each subflow is paced on its own. Otherwise the subflow that is behind its share sends the next packet.
     pub independent: bool,
 }

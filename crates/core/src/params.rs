@@ -60,12 +60,12 @@ pub struct ParamError {
     pub got: String,
     /// What is allowed.
     pub allowed: String,
-    /// Is there no parameter of this name? `allowed` then lists the names.
+    /// Whether there is no parameter of this name. `allowed` then lists the names.
     pub unknown: bool,
 }
 
 impl Unit {
-    /// Is a value of this kind written as a bare TOML number or boolean, not as a string?
+    /// Whether a value of this kind is written as a bare TOML number or boolean, not as a string.
     pub const fn is_bare(self) -> bool {
         matches!(self, Unit::Count | Unit::Number | Unit::Switch)
     }

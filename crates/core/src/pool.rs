@@ -234,7 +234,7 @@ impl Chain {
         Bytes(self.bytes)
     }
 
-    /// Is it empty?
+    /// Whether it is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.head.is_none()

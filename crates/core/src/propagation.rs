@@ -36,7 +36,7 @@ impl Propagation {
         Propagation { delay, later, least, most, jitter: jitter.min(least), rng, last: Time::ZERO }
     }
 
-    /// Do packets always arrive at the time at which they are sent?
+    /// Whether packets always arrive at the time at which they are sent.
     #[inline]
     pub fn is_instant(&self) -> bool {
         self.most == Span::ZERO

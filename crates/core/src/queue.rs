@@ -93,10 +93,10 @@ pub trait QueueDiscipline: Sized {
     fn isolates(_params: &Self::Params) -> bool {
         false
     }
-    /// Does it put a flow's packets into different queues by their ECN field? A transport sends all of a flow's packets with one
+    /// Whether it puts a flow's packets into different queues by their ECN field. A transport sends all of a flow's packets with one
     /// code point (RFC 9331 §4.1), and the contract then asks for order among packets of the same one only.
     const SPLITS_BY_ECN: bool = false;
-    /// Does it take packets of several segments apart before it queues them (Linux: `split-gso`)? Its driver does that for it.
+    /// Whether it takes packets of several segments apart before it queues them (Linux: `split-gso`). Its driver does that for it.
     const SPLITS_SEGMENTS: bool = false;
     /// Parameters counted in packets that may be zero; the contract has every other one refuse zero.
     const MAY_BE_ZERO: &'static [&'static str] = &[];

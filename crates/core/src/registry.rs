@@ -135,7 +135,7 @@ pub trait Registered: Clone + PartialEq + core::fmt::Debug + core::fmt::Display 
     fn params(&self) -> &dyn DynParams;
     /// Its parameters, to change.
     fn params_mut(&mut self) -> &mut dyn DynParams;
-    /// May it be a parameter of another entry?
+    /// Whether it may be a parameter of another entry.
     fn nests(&self) -> bool {
         true
     }

@@ -297,7 +297,7 @@ pub fn new_folder_beside(place: &Path) -> io::Result<PathBuf> {
     free_name(place, |path| fs::create_dir(path)).map(|(path, ())| path)
 }
 
-/// Do these first bytes of a file belong to a qlog that Narrows has written?
+/// Whether these first bytes of a file belong to a qlog that Narrows has written.
 pub fn is_qlog(head: &[u8]) -> bool {
     /// Begins every record (RFC 7464 §2.2).
     const RECORD_SEPARATOR: u8 = 0x1e;

@@ -103,7 +103,7 @@ impl Cut {
         (fits && base.trailing_zeros() >= u32::from(32 - prefix)).then_some(Cut { base, prefix })
     }
 
-    /// Is all of that prefix within this block?
+    /// Whether all of that prefix is within this block.
     fn holds(self, address: u32, prefix: u8) -> bool {
         prefix >= self.prefix && (address ^ self.base) >> (32 - self.prefix) == 0
     }

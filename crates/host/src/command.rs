@@ -65,7 +65,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Did it exit with code 0?
+    /// Whether it exited with code 0.
     pub fn success(self) -> bool {
         self == Status::Exited(0)
     }

@@ -228,7 +228,7 @@ impl Running {
         Ok(())
     }
 
-    /// Are all threads running? If not, [`Running::stop`] says why.
+    /// Whether all threads are running. If not, [`Running::stop`] says why.
     pub fn is_whole(&self) -> bool {
         !self.threads.iter().any(JoinHandle::is_finished)
     }

@@ -171,7 +171,7 @@ fn between(tie: &Tie) -> io::Result<()> {
     }
 }
 
-/// Was the death signal set in time? The thread that starts the command may have ended before, which the init cannot see from
+/// Whether the death signal was set in time. The thread that starts the command may have ended before, which the init cannot see from
 /// inside the namespace. But that thread ends only with the whole process, and an answer shows that the process was alive after
 /// the signal was set.
 fn parent_lives(tie: &Tie) -> bool {
@@ -218,7 +218,7 @@ fn init(command: c_int, status: RawFd) -> ! {
 /// The signal that asks the init process to interrupt the command.
 pub(crate) const INTERRUPT: Signal = Signal::USR1;
 
-/// Is this blocked signal pending? If so, it is consumed.
+/// Whether this blocked signal is pending. If so, it is consumed.
 fn take_pending(signal: c_int) -> bool {
     let mut set = MaybeUninit::uninit();
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -28,7 +28,7 @@ pub struct TunSpec {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Other destinations that it reaches.
     pub routes: Vec<Route>,
-    /// May the kernel hand over packets of up to 64 KiB for the reader to segment, and packets without checksums? If not, its TCP
+    /// Whether the kernel may hand over packets of up to 64 KiB for the reader to segment, and packets without checksums. If not, its TCP
     /// sends packet by packet.
     pub offload: bool,
     /// Length of the transmit queue, packets. When it is full the kernel drops packets, or makes its own sockets wait.
@@ -96,7 +96,7 @@ impl Tun {
         &self.name
     }
 
-    /// Does it carry IPv6? If the system has switched it off, IPv6 addresses and routes were left out.
+    /// Whether it carries IPv6. If the system has switched it off, IPv6 addresses and routes were left out.
     pub fn ipv6(&self) -> bool {
         self.ipv6
     }

@@ -107,7 +107,7 @@ fn prepare() -> Result<Prepared, String> {
     Ok(Prepared { job, inserted, port: Port { file, said } })
 }
 
-/// Has this process started itself again?
+/// Whether this process has started itself again.
 fn is_surrounded() -> bool {
     std::env::var_os(MARK).is_some_and(|value| value == SURROUNDED)
 }

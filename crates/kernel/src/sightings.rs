@@ -73,7 +73,7 @@ pub(crate) fn spots(network: &Network, layout: &Layout) -> Vec<Spot> {
     (0..2).flat_map(side).chain(hops).collect()
 }
 
-/// Does a route lead from this hop to another?
+/// Whether a route leads from this hop to another.
 fn has_next(layout: &Layout, hop: usize) -> bool {
     let mut routes = layout.directions.iter().flat_map(|direction| {
         direction.routes.iter().map(|route| route.hops.iter().map(|&local| direction.hops[usize::from(local)]))

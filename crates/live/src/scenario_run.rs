@@ -18,7 +18,7 @@ use narrows_world::{Memory, Run, Wanted, Watch, World, WorldError};
 pub struct Options {
     /// MTU, bytes.
     pub mtu: u32,
-    /// May the kernel's TCP send several packets at once, as it does by default? They then reach the first queue at the same
+    /// Whether the kernel's TCP may send several packets at once, as it does by default. They then reach the first queue at the same
     /// time.
     pub offload: bool,
 }

@@ -133,7 +133,7 @@ fn sockets(from: &[IpAddr]) -> Result<Option<Vec<UdpSocket>>, Error> {
     Ok(Some(vec![bind(first)?, bind(last)?]))
 }
 
-/// Do these first bytes of a file belong to the record of a probe?
+/// Whether these first bytes of a file belong to the record of a probe.
 pub fn is_record(head: &[u8]) -> bool {
     narrows_quic::Trace::is_own(head)
 }

@@ -10,7 +10,7 @@ use narrows_core::{Span, Time};
 use narrows_quic::{EcnCounts, PATHS};
 use serde::{Deserialize, Serialize};
 
-/// Does the bottleneck serve the flows in turn?
+/// Whether the bottleneck serves the flows in turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fairness {
@@ -94,10 +94,10 @@ pub struct Evidence {
     /// Time from the begin of the bulk transfer to the first finding, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_after_s: Option<f64>,
-    /// Was it the ramp that decided, because the test on CUBIC did not?
+    /// Whether it was the ramp that decided, because the test on CUBIC did not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub by_ramp: bool,
-    /// Has the finding changed from one to the other?
+    /// Whether the finding has changed from one to the other.
     pub changed: bool,
     /// Both flows.
     pub subflows: Vec<Subflow>,
@@ -121,7 +121,7 @@ pub struct Curves {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Does the bottleneck queue fairly?
+    /// Whether the bottleneck queues fairly.
     pub fair_queuing: Fairness,
     /// Confidence of that, from 0 to 1; absent where it could not be tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct Measured {
     /// Share of the packets that were lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Were packets dropped or marked while the queue was far from full? Absent when nothing was dropped or marked.
+    /// Whether packets were dropped or marked while the queue was far from full. Absent when nothing was dropped or marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aqm: Option<bool>,
     /// Whether packets beyond the rate waited; absent when that did not show.
@@ -426,7 +426,7 @@ impl Measured {
         self.late_ms = [self.late_ms, late_ms].into_iter().flatten().reduce(f64::max);
     }
 
-    /// Were timers so late that the figures show the hosts as well as the path?
+    /// Whether timers were so late that the figures show the hosts as well as the path.
     pub fn is_late(&self) -> bool {
         self.late_ms.is_some_and(|late| late > LATE)
     }

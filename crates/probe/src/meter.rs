@@ -31,7 +31,7 @@ pub struct Load {
     pub from: Time,
     /// When nothing was sent any more.
     pub to: Option<Time>,
-    /// Was the rate limited by this sender, and not by the path?
+    /// Whether the rate was limited by this sender, and not by the path.
     pub capped: bool,
 }
 

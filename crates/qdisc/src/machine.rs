@@ -29,7 +29,7 @@ impl Machine {
         Machine { lacks: lacks(&kernel), missing_rights: missing_rights(), kernel }
     }
 
-    /// May this process attach here?
+    /// Whether this process may attach here.
     ///
     /// # Errors
     /// Says what is missing.
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// May this process change interfaces and their BPF programs?
+    /// Whether this process may change interfaces and their BPF programs.
     ///
     /// # Errors
     /// Names the rights that are missing.
@@ -83,7 +83,7 @@ fn missing_rights() -> Vec<&'static str> {
     needed.iter().filter(|right| !held.contains(right.0)).map(|right| right.1).collect()
 }
 
-/// Does the kernel keep what it knows from its own programs (lockdown in its mode `confidentiality`)? They cannot be loaded then
+/// Whether the kernel keeps what it knows from its own programs (lockdown in its mode `confidentiality`). They cannot be loaded then
 /// if they read packets.
 pub(super) fn is_locked_down() -> bool {
     fs::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|modes| modes.contains("[confidentiality]"))

@@ -48,7 +48,7 @@ pub fn ids(program: &str, index: u32) -> impl Iterator<Item = String> {
 /// At most 15 characters of letters, digits, `_` and `.` (`bpf_obj_name_cpy`): `nw_cocoa.` leaves room for five digits and a letter.
 const INDICES: u32 = 100_000;
 
-/// Is this a name that the kernel gives interfaces (`dev_valid_name`)?
+/// Whether this is a name that the kernel gives interfaces (`dev_valid_name`).
 pub fn is_interface(name: &str) -> bool {
     let fits = !name.is_empty() && name.len() <= 15 && name != "." && name != "..";
     fits && !name.chars().any(|c| c == '/' || c == ':' || c.is_whitespace())

@@ -256,7 +256,7 @@ impl Config {
         self.paths == 2
     }
 
-    /// May packets be marked?
+    /// Whether packets may be marked.
     pub const fn is_ecn(&self) -> bool {
         self.ecn
     }

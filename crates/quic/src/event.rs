@@ -24,7 +24,7 @@ pub enum What {
         rtt: u64,
         /// Length of a full-sized packet.
         mtu: u32,
-        /// May both paths carry data?
+        /// Whether both paths may carry data.
         both: bool,
     },
     /// A packet that counts against the window was sent.
@@ -71,7 +71,7 @@ pub enum What {
         path: u8,
         /// Were all packets lost for three probe timeouts (RFC 9002 §7.6)?
         persistent: bool,
-        /// Was it a mark?
+        /// Whether it was a mark.
         ecn: bool,
     },
     /// From now on this path alone carries data.

@@ -78,7 +78,7 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Do these first bytes of a file belong to a trace?
+    /// Whether these first bytes of a file belong to a trace.
     pub fn is_own(head: &[u8]) -> bool {
         head.starts_with(MAGIC.as_bytes())
     }

@@ -205,7 +205,7 @@ pub fn write_page(comparison: &Comparison, dir: &Path) -> Result<Vec<PathBuf>, R
     Ok(written)
 }
 
-/// Do these first bytes of a file belong to a page of ours?
+/// Whether these first bytes of a file belong to a page of ours.
 pub fn is_page(head: &[u8]) -> bool {
     head.starts_with(b"<!doctype html>") && head.windows(GENERATOR.len()).any(|bytes| bytes == GENERATOR)
 }

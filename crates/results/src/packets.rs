@@ -27,7 +27,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Are packets that are sent at this time recorded?
+    /// Whether packets that are sent at this time are recorded.
     pub fn covers(&self, at: Time) -> bool {
         at >= self.from && self.until.is_none_or(|until| at < until)
     }
@@ -199,7 +199,7 @@ impl PacketKind {
         }
     }
 
-    /// Does it travel from a flow's sender to its receiver?
+    /// Whether it travels from a flow's sender to its receiver.
     pub const fn is_forward(self) -> bool {
         matches!(self, PacketKind::Syn | PacketKind::Data)
     }

@@ -27,7 +27,7 @@ pub struct Bottleneck {
     pub record_interval: Option<Span>,
     /// Share of packets lost behind the queue.
     pub loss: f64,
-    /// Does TCP negotiate ECN, whatever the flows say?
+    /// Whether TCP negotiates ECN, whatever the flows say.
     pub ecn: bool,
 }
 

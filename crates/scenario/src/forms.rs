@@ -35,7 +35,7 @@ pub(crate) struct FormSpec {
     pub(crate) range: Option<String>,
     /// The words or the names of a registry that it chooses from.
     pub(crate) choices: Option<&'static [&'static str]>,
-    /// Is the value a table of its own, or an array of tables?
+    /// Whether the value is a table of its own, or an array of tables.
     pub(crate) is_table: bool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) trait Form<V> {
     /// The value in words, for people.
     fn shown(&self, value: &V, of: &Scenario) -> String;
 
-    /// Are these equal for a comparison of two scenarios?
+    /// Whether these are equal for a comparison of two scenarios.
     fn is_same(&self, values: [&V; 2], of: [&Scenario; 2]) -> bool {
         self.shown(values[0], of[0]) == self.shown(values[1], of[1])
     }

@@ -53,7 +53,7 @@ pub struct KeySpec {
     pub allowed: String,
     /// The words that it chooses from, or the names of kinds with parameters.
     pub choices: Option<&'static [&'static str]>,
-    /// Is it a table, or an array of tables?
+    /// Whether it is a table, or an array of tables.
     pub is_table: bool,
     /// What it means for a comparison.
     pub role: Role,
@@ -149,7 +149,7 @@ pub(crate) trait Rules: Sized {
         Ok(())
     }
 
-    /// Is this key left out of a file, because others imply its value?
+    /// Whether this key is left out of a file, because others imply its value.
     fn omits(&self, _key: &str) -> bool {
         false
     }

@@ -10,7 +10,7 @@ use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Rate, Span};
 
-/// Is this text in `tc`'s words, with white space between them, and not `NAME:KEY=VALUE`?
+/// Whether this text is in `tc`'s words, with white space between them, and not `NAME:KEY=VALUE`.
 pub(crate) fn is_line(text: &str) -> bool {
     let text = text.trim();
     let Some(space) = text.find(char::is_whitespace) else { return false };

@@ -148,7 +148,7 @@ narrows_core::registry! {
 }
 
 impl Transport {
-    /// Does it use a congestion controller?
+    /// Whether it uses a congestion controller.
     pub const fn is_controlled(&self) -> bool {
         matches!(self, Transport::Tcp(_) | Transport::Quic(_))
     }
@@ -173,7 +173,7 @@ impl Transport {
         }
     }
 
-    /// Does the receive window limit the sender?
+    /// Whether the receive window limits the sender.
     pub const fn receive_limit(&self) -> bool {
         match self {
             Transport::Tcp(tcp) => tcp.receive_limit,

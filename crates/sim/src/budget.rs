@@ -20,7 +20,7 @@ pub(crate) enum Stopped {
 pub(crate) struct Runaway {
     at: Time,
     budget: Budget,
-    /// Was the limit on packets exceeded, rather than the one on events?
+    /// Whether the limit on packets was exceeded, rather than the one on events.
     packets: bool,
     /// The flow with the highest pacing rate, by its number, and that rate.
     fastest: Option<(usize, Rate)>,
@@ -140,7 +140,7 @@ impl Meter {
         self.packets = self.packets.saturating_sub(1);
     }
 
-    /// May another one leave in this second?
+    /// Whether another one may leave in this second.
     #[inline(always)]
     pub(crate) fn has_packets(&self) -> bool {
         self.packets > 0

@@ -43,7 +43,7 @@ pub(crate) trait Endpoint {
         self.connection().map(|connection| &mut connection.armed)
     }
 
-    /// Must the receiver acknowledge what it has before it gets this packet?
+    /// Whether the receiver must acknowledge what it has before it gets this packet.
     #[inline(always)]
     fn must_report(&mut self, _segment: &Segment) -> bool {
         false
@@ -316,7 +316,7 @@ pub(crate) struct Syn {
 }
 
 impl Syn {
-    /// Is there to be another one, if this is not answered?
+    /// Whether there is to be another one, if this is not answered.
     pub(crate) fn is_last(&self) -> bool {
         self.sent == 1 + MAX_RETRIES + self.steady
     }

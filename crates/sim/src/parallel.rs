@@ -50,7 +50,7 @@ impl Windows {
     }
 }
 
-/// Do the two ends of a flow learn of each other only through packets?
+/// Whether the two ends of a flow learn of each other only through packets.
 fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
     // The sender learns of a transfer's completion at once, and the receiver of the time at which a message was written.
     let is_connected = !matches!(group.transport, Transport::Udp(_));

@@ -19,11 +19,11 @@ pub(crate) trait Side: Sized {
     type Uplink: Uplink;
     /// Packets on their way back to senders on the other side.
     type Returns: Default;
-    /// Does it run applications and senders?
+    /// Whether it runs applications and senders.
     const HAS_SENDERS: bool;
-    /// Does it record every packet? If not, that costs nothing.
+    /// Whether it records every packet. If not, that costs nothing.
     const RECORDS: bool = false;
-    /// Does it keep figures of flows and hops?
+    /// Whether it keeps figures of flows and hops.
     const FIGURES: bool = true;
 
     /// A packet returns from the network and enters a return pipe.

@@ -162,7 +162,7 @@ impl Report<'_> {
         self.rows.iter().any(|row| row.entries[m].published.is_some())
     }
 
-    /// Are there figures of the authors' program?
+    /// Whether there are figures of the authors' program.
     fn has_authors(&self, m: usize) -> bool {
         self.rows.iter().any(|row| row.entries[m].authors.is_some())
     }

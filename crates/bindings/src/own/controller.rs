@@ -95,19 +95,19 @@ impl PyAck {
         sample.is_valid().then(|| Rate::over(sample.delivered, sample.interval)).flatten().map(Rate::as_bps)
     }
 
-    /// Was the sender limited by its application when that packet was sent?
+    /// Whether the sender was limited by its application when that packet was sent.
     #[getter]
     fn app_limited(&self) -> bool {
         self.0.rate.app_limited
     }
 
-    /// Is the transport reducing the window? Windows must not grow then.
+    /// Whether the transport is reducing the window. Windows must not grow then.
     #[getter]
     fn in_reduction(&self) -> bool {
         self.0.in_reduction
     }
 
-    /// May a window grow on this acknowledgment? Not during a reduction, and only if the window limited the sender (RFC 9002 §7.8).
+    /// Whether a window may grow on this acknowledgment. Not during a reduction, and only if the window limited the sender (RFC 9002 §7.8).
     #[getter]
     fn may_grow(&self) -> bool {
         self.0.may_raise && self.0.cwnd_limited && !self.0.in_reduction
@@ -195,7 +195,7 @@ impl PySent {
         self.0.inflight.0
     }
 
-    /// Has it been sent before?
+    /// Whether it has been sent before.
     #[getter]
     fn retransmit(&self) -> bool {
         self.0.retransmit

@@ -57,13 +57,13 @@ impl PyPacket {
         (self.depart > Time::ZERO).then(|| seconds(self.depart))
     }
 
-    /// Does its transport use ECN?
+    /// Whether its transport uses ECN.
     #[getter]
     fn ecn(&self) -> bool {
         self.ecn.is_capable()
     }
 
-    /// Does its transport use ECN as L4S does (ECT(1))?
+    /// Whether its transport uses ECN as L4S does (ECT(1)).
     #[getter]
     fn l4s(&self) -> bool {
         self.ecn == Ecn::Ect1

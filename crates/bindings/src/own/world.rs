@@ -112,12 +112,12 @@ impl World for PythonSimulator {
     }
 }
 
-/// Does a scenario use classes written in Python?
+/// Whether a scenario uses classes written in Python.
 fn has_python(scenario: &Scenario) -> bool {
     own(scenario).any(|name| !registry::compiled().contains(&name))
 }
 
-/// Does a scenario use entries that are not built in? No digest covers their code.
+/// Whether a scenario uses entries that are not built in. No digest covers their code.
 pub(crate) fn has_own(scenario: &Scenario) -> bool {
     own(scenario).next().is_some()
 }

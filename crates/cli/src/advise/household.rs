@@ -157,7 +157,7 @@ impl Household {
         self.link.each_ref().map(RateSpec::initial)
     }
 
-    /// Does the link's rate vary?
+    /// Whether the link's rate varies.
     pub(super) fn varies(&self) -> bool {
         self.link.iter().any(|rate| matches!(rate, RateSpec::Trace { .. }))
     }

@@ -130,7 +130,7 @@ impl Candidate {
         }
     }
 
-    /// Is it part of Linux?
+    /// Whether it is part of Linux.
     pub(super) fn is_stock(&self) -> bool {
         self.down.is_stock() && self.up.is_stock()
     }

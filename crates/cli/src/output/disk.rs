@@ -111,7 +111,7 @@ impl Disk {
         Ok(Some(bytes))
     }
 
-    /// Is there a regular file? Any other kind of entry is an error.
+    /// Whether there is a regular file. Any other kind of entry is an error.
     fn regular(&self, path: &Path) -> Done<bool> {
         match self.kind(path)? {
             None => Ok(false),

@@ -108,7 +108,7 @@ impl Tree {
     }
 }
 
-/// Is this the name of a file of results? Used if there is no list.
+/// Whether this is the name of a file of results. Used if there is no list.
 pub(super) fn is_name_of_results(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let numbered = |start: &str, end: &str| {

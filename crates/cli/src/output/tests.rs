@@ -44,7 +44,7 @@ impl Faults {
         }
     }
 
-    /// Does this file system lack the exchange of two names?
+    /// Whether this file system lacks the exchange of two names.
     pub(super) fn without_exchange(&self) -> bool {
         self.plan.lock().expect("no test panics in here").without_exchange
     }

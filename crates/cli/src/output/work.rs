@@ -254,7 +254,7 @@ fn foreign(disk: &Disk, path: &Path, created: bool, force: bool) -> Result<Optio
     }
 }
 
-/// Is it the user's own? Another user could change the files while they are in use.
+/// Whether it is the user's own. Another user could change the files while they are in use.
 #[cfg(unix)]
 fn is_own(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

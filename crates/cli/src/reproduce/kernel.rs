@@ -94,7 +94,7 @@ struct Reproduced {
 struct Outcome {
     labels: Vec<String>,
     queue: QueueConfig,
-    /// Is the discipline a module of ours?
+    /// Whether the discipline is a module of ours.
     is_ours: bool,
     duration_s: f64,
     runs: usize,

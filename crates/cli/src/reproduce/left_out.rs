@@ -8,7 +8,7 @@ use narrows_world::{World, WorldError};
 pub(super) struct LeftOut(Vec<(String, String, usize)>);
 
 impl LeftOut {
-    /// Can the world run a cell's scenario? If not, the cell is left out with the world's reason.
+    /// Whether the world can run a cell's scenario. If not, the cell is left out with the world's reason.
     pub(super) fn can_run(&mut self, world: &dyn World, scenario: &Scenario, cell: &str) -> Result<bool, Failure> {
         match world.check(scenario) {
             Ok(()) => return Ok(true),

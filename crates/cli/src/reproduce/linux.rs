@@ -177,7 +177,7 @@ struct Outcome {
     /// Narrows' names of the controllers, joined as Linux's are.
     controller: String,
     figures: Vec<Comparison>,
-    /// Was the model developed on it?
+    /// Whether the model was developed on it.
     fitted: bool,
 }
 

@@ -136,7 +136,7 @@ impl Outcome {
         self.figures.iter().all(Comparison::is_within)
     }
 
-    /// Was the machine too busy?
+    /// Whether the machine was too busy.
     fn is_disturbed(&self) -> bool {
         self.late_share > DISTURBED
     }

@@ -94,7 +94,7 @@ pub(super) fn signed(value: f64, digits: usize) -> String {
 /// Columns of the tables with differences, and of their longest verdict.
 const ALL_COLUMNS: usize = 190;
 
-/// Is there room for differences beside the figures?
+/// Whether there is room for differences beside the figures.
 pub(super) fn is_wide() -> bool {
     term::width().is_none_or(|columns| columns >= ALL_COLUMNS)
 }

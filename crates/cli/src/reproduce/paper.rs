@@ -112,7 +112,7 @@ struct Measured {
     column: &'static str,
     /// Which cells are run in it.
     choice: Choice,
-    /// Are its figures the same in every run, so that they can be recorded?
+    /// Whether its figures are the same in every run, so that they can be recorded.
     is_recorded: bool,
 }
 

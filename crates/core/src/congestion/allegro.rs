@@ -87,7 +87,7 @@ enum State {
 /// A randomised controlled trial: two pairs of intervals.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Experiment {
-    /// Is the first interval of each pair the faster one?
+    /// Whether the first interval of each pair is the faster one.
     faster_first: Option<[bool; 2]>,
     tried: usize,
     utilities: [Option<f64>; 4],
@@ -102,7 +102,7 @@ struct Walk {
     steps: u32,
     /// The rate before that step, and its utility.
     before: (f64, f64),
-    /// Is a result awaited?
+    /// Whether a result is awaited.
     tried: bool,
 }
 
@@ -281,7 +281,7 @@ impl Allegro {
 }
 
 impl Experiment {
-    /// Is this interval one of the faster ones? `None` beyond the fourth.
+    /// Whether this interval is one of the faster ones. `None` beyond the fourth.
     fn is_faster(&self, part: usize) -> Option<bool> {
         let first = self.faster_first?.get(part / 2).copied()?;
         Some(first == part.is_multiple_of(2))

@@ -116,7 +116,7 @@ struct Round {
     count: u64,
     /// It ends with the first packet sent after this was delivered.
     ends: Bytes,
-    /// Did this acknowledgment begin one?
+    /// Whether this acknowledgment began one.
     started: bool,
 }
 
@@ -128,7 +128,7 @@ struct MinRtt {
     seen: u64,
 }
 
-/// Is the pipe full?
+/// Whether the pipe is full.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pipe {
     /// The bandwidth that has to be exceeded.

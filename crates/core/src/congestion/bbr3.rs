@@ -128,7 +128,7 @@ struct Round {
     count: u64,
     /// It ends with the first packet sent after this was delivered.
     ends: Bytes,
-    /// Did this acknowledgment begin one?
+    /// Whether this acknowledgment began one.
     started: bool,
 }
 

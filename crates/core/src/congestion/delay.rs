@@ -42,7 +42,7 @@ pub struct Delay {
     starting: bool,
     /// RTT samples over the target while starting.
     late_in_a_row: u32,
-    /// Has anything been acknowledged? Until then the initial window is the limit.
+    /// Whether anything has been acknowledged. Until then the initial window is the limit.
     heard: bool,
     srtt: Option<Span>,
     min_rtt: Option<Span>,

@@ -72,7 +72,7 @@ impl Prague {
         (old && self.srtt.is_some_and(|srtt| srtt < virtual_rtt)).then_some(virtual_rtt)
     }
 
-    /// Has a round trip passed since, and a virtual one?
+    /// Whether a round trip has passed since, and a virtual one.
     fn passed(&self, since: Time, now: Time) -> bool {
         self.virtual_rtt().is_none_or(|rtt| now.since(since) >= rtt)
     }

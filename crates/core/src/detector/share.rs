@@ -161,7 +161,7 @@ impl FairQueuingDetector for Share {
 }
 
 impl Share {
-    /// Do the roles change by a timer? By the code behind the tables they change with the first acknowledgment after an interval.
+    /// Whether the roles change by a timer. By the code behind the tables they change with the first acknowledgment after an interval.
     fn swaps_by_timer(&self) -> bool {
         self.p.attribution != Attribution::Rate
     }

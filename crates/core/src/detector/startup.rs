@@ -62,9 +62,9 @@ pub struct Startup {
     measurement: Measurement,
     /// The steps of it that count, taken together.
     counted: Step,
-    /// Is the last step over, and not yet accounted for? Only with `waits`.
+    /// Whether the last step is over, and not yet accounted for. Only with `waits`.
     waiting: bool,
-    /// Has each subflow lost a packet in this measurement?
+    /// Whether each subflow has lost a packet in this measurement.
     has_lost: [bool; 2],
     /// When the next one begins.
     again: Option<Time>,

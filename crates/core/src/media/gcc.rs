@@ -378,12 +378,12 @@ impl Limit {
         self.variance = variance.max(0.4 * mean).min(2.5 * mean);
     }
 
-    /// Does this rate exceed it by more than three standard deviations?
+    /// Whether this rate exceeds it by more than three standard deviations.
     fn is_below(&self, bps: f64) -> bool {
         self.mean.is_some_and(|mean| bps / 1000.0 > mean + 3.0 * libm::sqrt(self.variance))
     }
 
-    /// Is this rate within three standard deviations?
+    /// Whether this rate is within three standard deviations.
     fn is_near(&self, bps: f64) -> bool {
         self.mean.is_some_and(|mean| (bps / 1000.0 - mean).abs() <= 3.0 * libm::sqrt(self.variance))
     }

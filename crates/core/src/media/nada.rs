@@ -174,7 +174,7 @@ impl Delays {
         Some((latest - self.base?) as f64 / 1e6)
     }
 
-    /// Was the queuing delay below this, ms, in all of the observation window?
+    /// Whether the queuing delay was below this, ms, in all of the observation window.
     fn all_below(&self, ms: f64) -> bool {
         self.base.is_some_and(|base| self.window.iter().all(|&(_, delay)| ((delay - base) as f64) < ms * 1e6))
     }

@@ -50,7 +50,7 @@ impl Limit {
         }
     }
 
-    /// Is it zero, so that no packet is admitted?
+    /// Whether it is zero, so that no packet is admitted.
     pub fn is_zero(self) -> bool {
         match self {
             Limit::Packets(packets) => packets == 0,

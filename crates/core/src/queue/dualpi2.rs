@@ -121,7 +121,7 @@ impl DualPi2 {
         false
     }
 
-    /// Does the step mark this L4S packet?
+    /// Whether the step marks this L4S packet.
     fn steps(&self, id: PacketId, cx: &Ctx<'_>) -> bool {
         let behind = self.low_latency.packets();
         behind >= self.min_qlen_step

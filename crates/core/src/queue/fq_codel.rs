@@ -103,7 +103,7 @@ impl FqCodel {
         }
     }
 
-    /// Is the backlog above a limit, in packets or in bytes?
+    /// Whether the backlog is above a limit, in packets or in bytes.
     #[inline]
     fn is_over(&self) -> bool {
         self.total.packets > self.limit || self.total.bytes > self.memory_limit

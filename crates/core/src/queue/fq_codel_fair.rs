@@ -207,13 +207,13 @@ impl FqCodelFair {
         }
     }
 
-    /// Is there room among the newcomers?
+    /// Whether there is room among the newcomers.
     #[inline]
     fn has_room(&self) -> bool {
         self.table[self.newcomers].chain.packets() < self.newcomers_limit
     }
 
-    /// Do flows wait, while newcomers have used up `ahead`?
+    /// Whether flows wait, while newcomers have used up `ahead`.
     #[inline]
     fn is_overdrawn(&self) -> bool {
         self.settled_waiting > 0 && self.debt > 0 && self.debt >= self.rate().bytes_in(self.ahead).0

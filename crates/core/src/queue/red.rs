@@ -73,7 +73,7 @@ pub struct Red {
     ecn: bool,
     harddrop: bool,
     nodrop: bool,
-    /// Does the average decay at the link's rate?
+    /// Whether the average decays at the link's rate.
     follows_link: bool,
     /// The average queue, bytes, in 2⁻ʷths.
     average: u64,

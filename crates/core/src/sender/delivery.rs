@@ -78,7 +78,7 @@ impl Delivery {
         self.app_limited_until = Some(self.total + inflight);
     }
 
-    /// Are packets that are sent now application-limited?
+    /// Whether packets that are sent now are application-limited.
     #[inline]
     pub const fn is_limited_by_application(&self) -> bool {
         self.app_limited_until.is_some()

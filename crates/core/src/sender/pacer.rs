@@ -31,7 +31,7 @@ impl Pacer {
         self.gate
     }
 
-    /// Has a packet been sent yet?
+    /// Whether a packet has been sent yet.
     #[inline]
     pub const fn has_sent(&self) -> bool {
         self.sent > 0
@@ -176,7 +176,7 @@ impl SplitPacer {
         self.buckets = (pacing == SubflowPacing::Own).then(|| Buckets { most: burst, ..Buckets::default() });
     }
 
-    /// Does every subflow have a bucket of its own?
+    /// Whether every subflow has a bucket of its own.
     pub const fn has_buckets(&self) -> bool {
         self.buckets.is_some()
     }

@@ -165,7 +165,7 @@ impl Packetwise {
         self.controller.subflows().map(Subflows::split)
     }
 
-    /// May another full-sized packet be sent under this window?
+    /// Whether another full-sized packet may be sent under this window.
     pub const fn has_window(&self, limits: &SendLimits) -> bool {
         let beyond = if self.overshoots { self.mss } else { 0 };
         self.inflight == 0 || self.inflight + self.mss <= limits.cwnd.0 + beyond
@@ -322,7 +322,7 @@ impl Packetwise {
         self.take_split(now);
     }
 
-    /// Was it sent after the last reduction?
+    /// Whether it was sent after the last reduction.
     fn is_news(&self, sent: Time) -> bool {
         self.recovery_start.is_none_or(|start| sent > start)
     }

@@ -24,7 +24,7 @@ impl MessageRecords {
         MessageRecords { flows: flows.into_iter().map(|messages| messages.map(flow)).collect() }
     }
 
-    /// Does this flow send messages?
+    /// Whether this flow sends messages.
     pub(super) fn are_kept_of(&self, flow: usize) -> bool {
         self.flows.get(flow).is_some_and(Option::is_some)
     }

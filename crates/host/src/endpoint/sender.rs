@@ -59,10 +59,10 @@ pub(super) struct Connection {
     pub(super) began: Option<Time>,
     /// Headers that the scenario counts in a packet's length.
     pub(super) header: u32,
-    /// Does the flow ask for ECN?
+    /// Whether the flow asks for ECN.
     pub(super) ecn: bool,
     pub(super) place: usize,
-    /// Does the connection pace at the rate that the kernel shows?
+    /// Whether the connection paces at the rate that the kernel shows.
     pub(super) paced: bool,
     /// Packets delivered when the connection was last sampled.
     pub(super) delivered: Option<u32>,

@@ -72,12 +72,12 @@ pub(super) struct TcpSpec {
 }
 
 impl TcpSpec {
-    /// Does the sender pace?
+    /// Whether the sender paces.
     pub(super) fn is_paced(&self) -> bool {
         self.pace || self.controller.starts_with("bbr")
     }
 
-    /// Must the receiver have the same congestion control? DCTCP's SYN is refused ECN by any other, and only DCTCP's receiver echoes each
+    /// Whether the receiver must have the same congestion control. DCTCP's SYN is refused ECN by any other, and only DCTCP's receiver echoes each
     /// mark (RFC 8257 §3.2).
     pub(super) fn takes_both_ends(&self) -> bool {
         self.controller == "dctcp"

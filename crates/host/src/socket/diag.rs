@@ -30,7 +30,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Does its sender pace at the rate that the kernel shows? BBR does; other controllers do so only if pacing was requested.
+    /// Whether its sender paces at the rate that the kernel shows. BBR does; other controllers do so only if pacing was requested.
     pub fn is_paced(&self) -> bool {
         self.controller.starts_with("bbr")
     }

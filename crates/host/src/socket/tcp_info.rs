@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 pub struct TcpInfo {
     /// The connection's state (linux/tcp_states.h); 1 is established.
     pub state: u8,
-    /// Has ECN been negotiated?
+    /// Whether ECN has been negotiated.
     pub ecn: bool,
     /// Payload of a full-sized packet, bytes.
     pub segment: u32,

@@ -107,7 +107,7 @@ impl Flows {
         }
     }
 
-    /// Are flows found in the traffic?
+    /// Whether flows are found in the traffic.
     pub const fn are_found(&self) -> bool {
         matches!(self, Flows::Seen(_))
     }

@@ -159,7 +159,7 @@ impl Round {
         }
     }
 
-    /// Has the packet's sender received the answer?
+    /// Whether the packet's sender has received the answer.
     fn is_over(&self, stamp: Stamp, round: RoundId) -> bool {
         let answered = Word::unpack(self.answered.load(Ordering::Relaxed));
         answered.round == round && !is_after(answered.value, stamp.echo)

@@ -30,7 +30,7 @@ pub(crate) const SUPER_PACKET: Bytes = Bytes(1 << 16);
 /// Super-packets that take less time than this on a link are not cut.
 const BRIEF: Span = Span::us(50);
 
-/// Does a super-packet take less than [`BRIEF`] on each of these hops at all times? Then cutting it would only cost CPU time.
+/// Whether a super-packet takes less than [`BRIEF`] on each of these hops at all times. Then cutting it would only cost CPU time.
 pub(crate) fn carries_whole(scenario: &Scenario, hops: &[usize]) -> bool {
     let slowest = |hop: &usize| match &scenario.hops[*hop].rate {
         RateSpec::Schedule(steps) => steps.iter().map(|&(_, rate)| rate).min().unwrap_or(Rate::ZERO),

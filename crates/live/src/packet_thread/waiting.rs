@@ -100,7 +100,7 @@ impl Waiting {
     }
 }
 
-/// Is there something to read within this time?
+/// Whether there is something to read within this time.
 fn readable_within(device: &impl AsFd, time: Span) -> Result<bool, Errno> {
     let ns = time.as_ns();
     let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };

@@ -186,7 +186,7 @@ pub fn declarations(layout: &Layout, direction: usize) -> Vec<Declaration> {
     layout.flows.iter().map(declare).collect()
 }
 
-/// Do the flows of this group carry video calls of ours?
+/// Whether the flows of this group carry video calls of ours.
 fn is_video(group: &Flow) -> bool {
     group.command.is_none() && matches!(group.traffic, Traffic::Video(_))
 }

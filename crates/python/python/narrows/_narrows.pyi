@@ -146,10 +146,10 @@ class Packet:
         """Earliest departure that its sender asks for, s; None for at once."""
     @property
     def ecn(self) -> bool:
-        """Does its transport use ECN?"""
+        """Whether its transport uses ECN."""
     @property
     def l4s(self) -> bool:
-        """Does its transport use ECN as L4S does (ECT(1))?"""
+        """Whether its transport uses ECN as L4S does (ECT(1))."""
 
 class Ack:
     """An acknowledgment that delivered something."""
@@ -192,13 +192,13 @@ class Ack:
         """Delivery rate over the flight of the packet acknowledged last, bit/s; None without a valid sample."""
     @property
     def app_limited(self) -> bool:
-        """Was the sender limited by its application when that packet was sent?"""
+        """Whether the sender was limited by its application when that packet was sent."""
     @property
     def in_reduction(self) -> bool:
-        """Is the transport reducing the window? Windows must not grow then."""
+        """Whether the transport is reducing the window. Windows must not grow then."""
     @property
     def may_grow(self) -> bool:
-        """May a window grow on this acknowledgment?"""
+        """Whether a window may grow on this acknowledgment."""
     @property
     def phase(self) -> str:
         """State of loss recovery: ``open``, ``recovery`` or ``timeout``."""
@@ -239,7 +239,7 @@ class Sent:
         """In flight with it, bytes."""
     @property
     def retransmit(self) -> bool:
-        """Has it been sent before?"""
+        """Whether it has been sent before."""
     @property
     def idle(self) -> float | None:
         """If nothing was in flight: the time since the last packet, s."""

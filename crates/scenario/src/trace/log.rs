@@ -19,7 +19,7 @@ fn event(line: &str) -> Option<(u64, &str, &str)> {
     KINDS.contains(&kind).then(|| (ms as u64, kind, words.next().unwrap_or_default()))
 }
 
-/// Is this a line of a log?
+/// Whether this is a line of a log.
 pub(super) fn is_event(line: &str) -> bool {
     event(line).is_some()
 }

@@ -90,7 +90,7 @@ impl Sender {
         rtt
     }
 
-    /// Does the acknowledgment selectively acknowledge data that were sent before the first segment was last sent? Then nothing
+    /// Whether the acknowledgment selectively acknowledges data that were sent before the first segment was last sent. Then nothing
     /// is known about that transmission yet, and the timeout starts again (Linux `tcp_clean_rtx_queue`).
     fn answers_from_before_resending(&self, summary: &AckSummary) -> bool {
         summary

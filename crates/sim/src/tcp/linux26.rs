@@ -50,7 +50,7 @@ impl Linux26 {
 }
 
 impl Sender {
-    /// Is the window below the controller's?
+    /// Whether the window is below the controller's.
     #[inline]
     pub(super) fn is_below_window(&self) -> bool {
         self.linux26.as_ref().is_some_and(|linux26| linux26.below.is_some())

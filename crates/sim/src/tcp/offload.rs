@@ -153,7 +153,7 @@ impl Sender {
         segments.max(least).min(offload.most)
     }
 
-    /// Does the sender wait for more room in its window, instead of filling the present `room` (Linux `tcp_tso_should_defer`)?
+    /// Whether the sender waits for more room in its window, instead of filling the present `room` (Linux `tcp_tso_should_defer`).
     /// The first buffer has `first` segments.
     fn is_worth_waiting(&self, first: u32, is_last: bool, goal: u32, room: u32, now: Time) -> bool {
         if matches!(self.state, State::Recovery | State::Loss)

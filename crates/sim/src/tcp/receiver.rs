@@ -58,7 +58,7 @@ pub(crate) struct Receiver {
     duplicate: bool,
     /// Whether ranges are reported to the sender (SACK).
     sacks: bool,
-    /// Does the window limit the sender?
+    /// Whether the window limits the sender.
     limits: bool,
     /// The number of ranges in `recent`.
     remembered: u8,
@@ -172,7 +172,7 @@ impl Receiver {
         self.on_disorder(seq, len, now)
     }
 
-    /// Are the segments that have come in order acknowledged now? If not, the delay begins.
+    /// Whether the segments that have come in order are acknowledged now. If not, the delay begins.
     #[inline(always)]
     fn acknowledge_in_order(&mut self, now: Time) -> bool {
         let acknowledge = self.pending >= self.every || self.quick > 0;
@@ -251,7 +251,7 @@ impl Receiver {
         }
     }
 
-    /// Must the compressed acknowledgment be sent before the segments from `start` up to `end` are taken? They may be a new range,
+    /// Whether the compressed acknowledgment must be sent before the segments from `start` up to `end` are taken. They may be a new range,
     /// which would displace one that has not been reported.
     #[inline(always)]
     pub(crate) fn must_report(&mut self, start: u64, end: u64) -> bool {
@@ -467,7 +467,7 @@ impl Receiver {
         }
     }
 
-    /// Is an acknowledgment overdue?
+    /// Whether an acknowledgment is overdue.
     pub(crate) fn is_overdue(&self, now: Time) -> bool {
         self.next_timer().is_some_and(|at| at <= now)
     }

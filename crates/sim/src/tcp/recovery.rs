@@ -40,7 +40,7 @@ impl State {
         }
     }
 
-    /// Does PRR set the window?
+    /// Whether PRR sets the window.
     #[inline]
     pub(super) const fn is_reducing(self) -> bool {
         matches!(self, State::Cwr | State::Recovery)
@@ -63,7 +63,7 @@ pub(super) enum Timer {
 pub(super) struct Probe {
     /// The probe is answered when everything before this segment is acknowledged.
     end: u64,
-    /// Was it a retransmission of the last segment, because there was no new data?
+    /// Whether it was a retransmission of the last segment, because there was no new data.
     retransmitted: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Rack {
     newest: Option<(Time, u64)>,
     /// Its RTT.
     rtt: Span,
-    /// Was anything delivered since the last loss detection?
+    /// Whether anything was delivered since the last loss detection.
     advanced: bool,
     /// Number of segments marked lost in this connection.
     pub(super) lost: u32,

@@ -154,7 +154,7 @@ impl Scoreboard {
         self.to_resend > 0
     }
 
-    /// Are all segments in flight originals, without any sacked or lost?
+    /// Whether all segments in flight are originals, without any sacked or lost.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.sacked_out | self.lost_out | self.retrans_out == 0 && self.retransmitted.is_empty()

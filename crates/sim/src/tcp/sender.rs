@@ -25,7 +25,7 @@ pub(crate) struct Transmission {
     pub(crate) seq: u64,
     /// Its payload, bytes.
     pub(crate) len: u32,
-    /// Is it a retransmission?
+    /// Whether it is a retransmission.
     pub(crate) retransmitted: bool,
     /// The CWR flag: the window was reduced because of an echoed mark (RFC 3168 §6.1.2).
     pub(crate) cwr: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Sender {
     pub(super) recover: u64,
     pub(super) prr: Prr,
     pub(super) stats: SenderStats,
-    /// Does the receiver tell which segments beyond a hole have arrived?
+    /// Whether the receiver reports segments beyond a hole (SACK).
     pub(super) sacks: bool,
     /// Segments declared lost, if every packet is recorded.
     pub(super) losses: Losses,
@@ -213,7 +213,7 @@ impl Sender {
         self.mss
     }
 
-    /// Is there a segment to send for the first time, and has the receiver room for it?
+    /// Whether there is a segment to send for the first time, and room for it at the receiver.
     #[inline(always)]
     pub(super) fn has_new(&self) -> bool {
         self.unsent != Some(0) && self.board.out() < self.offered
@@ -413,7 +413,7 @@ impl Sender {
         }
     }
 
-    /// Does the window limit the sender? In slow start it may be up to twice the segments in flight (Linux
+    /// Whether the window limits the sender. In slow start it may be up to twice the segments in flight (Linux
     /// `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_window_limited(&self) -> bool {

@@ -62,7 +62,7 @@ impl ReceiveWindow {
         ReceiveWindow { buffer, offered, share: FIRST_SHARE, largest: FIRST_LARGEST, advertised_mss, autotuning }
     }
 
-    /// Can the buffer still grow?
+    /// Whether the buffer can still grow.
     pub(super) fn is_autotuned(&self) -> bool {
         self.buffer < self.autotuning.most
     }

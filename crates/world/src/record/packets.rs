@@ -128,7 +128,7 @@ impl PacketRecorder {
         }
     }
 
-    /// Does it record windows, RTTs and losses?
+    /// Whether it records windows, RTTs and losses.
     pub fn wants_recovery(&self) -> bool {
         self.log.capture.recovery
     }

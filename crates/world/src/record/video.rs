@@ -92,7 +92,7 @@ impl VideoRecord {
         }
     }
 
-    /// Is such an interval between two frames a freeze?
+    /// Whether such an interval between two frames is a freeze.
     fn is_freeze(&self, interval: Span) -> bool {
         let known = self.intervals_ever.min(INTERVALS);
         if known < FEWEST {

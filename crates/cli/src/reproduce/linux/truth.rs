@@ -107,7 +107,7 @@ pub(super) struct Cell {
     pub(super) setting: Setting,
     /// The kernel's figures.
     pub(super) linux: Vec<CellRun>,
-    /// Was the model developed on it?
+    /// Whether the model was developed on it.
     pub(super) fitted: bool,
 }
 

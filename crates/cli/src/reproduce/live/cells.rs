@@ -25,7 +25,7 @@ impl Cell {
         format!("{} {} {}", self.controller.name(), self.queue, self.path())
     }
 
-    /// Does its label contain these words?
+    /// Whether its label contains these words.
     pub(super) fn has(&self, words: &str) -> bool {
         self.label().contains(words)
     }

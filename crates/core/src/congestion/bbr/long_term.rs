@@ -35,7 +35,7 @@ pub(super) struct Evidence {
     /// Delivered and lost in all.
     pub(super) delivered: Bytes,
     pub(super) total_lost: Bytes,
-    /// Was anything lost by it?
+    /// Whether anything was lost by it.
     pub(super) lost: bool,
     pub(super) app_limited: bool,
     pub(super) round_started: bool,

@@ -50,9 +50,9 @@ struct Latest {
 struct LossRound {
     /// It ends with the first packet sent after this was delivered.
     ends: Bytes,
-    /// Did this acknowledgment end one?
+    /// Whether this acknowledgment ended one.
     started: bool,
-    /// Was anything lost in it?
+    /// Whether anything was lost in it.
     lossy: bool,
     /// Acknowledgments with losses.
     events: u32,
@@ -165,7 +165,7 @@ impl Bbr3 {
         }
     }
 
-    /// Is it probing for bandwidth?
+    /// Whether it is probing for bandwidth.
     fn is_probing(&self) -> bool {
         matches!(self.state, State::Startup | State::ProbeBw(ProbePhase::Refill | ProbePhase::Up))
     }

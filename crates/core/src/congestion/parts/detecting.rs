@@ -191,7 +191,7 @@ impl Detecting {
         self.settle(event.now);
     }
 
-    /// Does the window of the controller below double every round trip? Controllers that ask for a rate have no slow start that
+    /// Whether the window of the controller below doubles every round trip. Controllers that ask for a rate have no slow start that
     /// is known of.
     fn in_slow_start(&self) -> bool {
         let doubles =

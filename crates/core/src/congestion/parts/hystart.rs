@@ -43,7 +43,7 @@ impl Default for Settings {
 pub struct Hystart {
     settings: Settings,
     paced: bool,
-    /// Has slow start been left by it? Then it sleeps until a timeout.
+    /// Whether slow start has been left by it. Then it sleeps until a timeout.
     found: bool,
     round: Round,
 }

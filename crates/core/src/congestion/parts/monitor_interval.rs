@@ -65,7 +65,7 @@ impl<T> Monitor<T> {
         Monitor { intervals: VecDeque::with_capacity(MAX), min_packets }
     }
 
-    /// Is it time for the next interval, before a packet is sent now? The one under way is to be `length` long. Never twice
+    /// Whether it is time for the next interval, before a packet is sent now. The one under way is to be `length` long. Never twice
     /// at one moment, since packets are identified by when they were sent.
     pub fn is_over(&self, now: Time, length: Span) -> bool {
         self.intervals.back().is_none_or(|last| {

@@ -18,7 +18,7 @@ impl QuietTime {
         };
     }
 
-    /// Was a packet sent in it, if `prior_delivered` had been delivered at the time?
+    /// Whether a packet was sent in it, if `prior_delivered` had been delivered at the time.
     pub fn covers(&self, prior_delivered: Bytes) -> bool {
         self.0.is_some_and(|(from, until)| (from..=until).contains(&prior_delivered))
     }

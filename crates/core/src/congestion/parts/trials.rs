@@ -23,7 +23,7 @@ pub struct Trials<R> {
     /// Length of the interval under way.
     length: Span,
     srtt: Option<Span>,
-    /// Was anything acknowledged or lost?
+    /// Whether anything was acknowledged or lost.
     heard: bool,
     /// A delivery whose acknowledgment may tell of a packet sent later.
     newest: Option<PacketFeedback>,
@@ -63,7 +63,7 @@ impl<R: Copy> Trials<R> {
         self.rate
     }
 
-    /// Is it time for the next interval, before a packet is sent now?
+    /// Whether it is time for the next interval, before a packet is sent now.
     #[inline]
     pub fn is_over(&self, now: Time) -> bool {
         self.heard && self.monitor.is_over(now, self.length)
@@ -167,7 +167,7 @@ impl Trial {
 pub struct Doubling {
     /// Utility of half the rate.
     half: Option<f64>,
-    /// Is a result awaited?
+    /// Whether a result is awaited.
     tried: bool,
 }
 
@@ -183,7 +183,7 @@ pub enum Next {
 }
 
 impl Doubling {
-    /// Is the next interval a trial?
+    /// Whether the next interval is a trial.
     pub fn wants_trial(&mut self) -> bool {
         !core::mem::replace(&mut self.tried, true)
     }

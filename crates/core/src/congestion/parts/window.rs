@@ -61,7 +61,7 @@ impl Window {
         }
     }
 
-    /// Is the window below its threshold?
+    /// Whether the window is below its threshold.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh)

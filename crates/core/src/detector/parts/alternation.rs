@@ -28,7 +28,7 @@ pub struct Interval {
     pub rtt_count: [u64; 2],
     /// When the first and the last acknowledgment of its packets came, per subflow.
     pub acked: [Option<(Time, Time)>; 2],
-    /// Has a packet of a later interval been acknowledged, per subflow?
+    /// Whether a packet of a later interval has been acknowledged, per subflow.
     pub passed: [bool; 2],
     /// The sender was limited by its application.
     pub limited: bool,
@@ -67,7 +67,7 @@ impl Interval {
         }
     }
 
-    /// Have both subflows' acknowledgments gone beyond it? What was not acknowledged by then was lost, or has been overtaken.
+    /// Whether both subflows' acknowledgments have gone beyond it. What was not acknowledged by then was lost, or has been overtaken.
     pub fn is_passed(&self) -> bool {
         self.passed == [true; 2]
     }

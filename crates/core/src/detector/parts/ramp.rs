@@ -42,17 +42,17 @@ pub struct Step {
 }
 
 impl Step {
-    /// Has all that was sent been acknowledged or lost?
+    /// Whether all that was sent has been acknowledged or lost.
     pub fn is_settled(&self) -> bool {
         (0..2).all(|s| self.delivered[s] + self.lost[s] >= self.sent[s])
     }
 
-    /// Did each subflow send more than half of what arrived of both? Then a fair queue gives both as much, whatever its length.
+    /// Whether each subflow sent more than half of what arrived of both. Then a fair queue gives both as much, whatever its length.
     pub fn is_saturated(&self) -> bool {
         2 * self.sent[0].min(self.sent[1]) > self.delivered[0] + self.delivered[1]
     }
 
-    /// Did each subflow send about its share, a third and two thirds?
+    /// Whether each subflow sent about its share, a third and two thirds.
     pub fn is_split_in_three(&self) -> bool {
         let (first, all) = (self.sent[0], self.sent[0] + self.sent[1]);
         (all / 4..=all * 5 / 12).contains(&first)
@@ -255,7 +255,7 @@ impl Measurement {
         self.ramp.as_mut()
     }
 
-    /// Does it go on although it has taken too long?
+    /// Whether it goes on although it has taken too long.
     pub fn is_late(&self, now: Time) -> bool {
         self.ramp.is_some() && now >= self.deadline
     }

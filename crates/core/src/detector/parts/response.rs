@@ -262,7 +262,7 @@ impl Response {
         if kept { self.eased[(self.begun - 1 - back) as usize % KEPT] } else { 0.0 }
     }
 
-    /// Have the experiments shown that the queue is the connection's own?
+    /// Whether the experiments have shown that the queue is the connection's own.
     pub fn is_own(&self) -> bool {
         self.most <= 0.0 || self.own >= SURE
     }

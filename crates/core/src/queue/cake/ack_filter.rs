@@ -48,7 +48,7 @@ pub(super) fn superseded(chain: &Chain, pool: &Pool, filter: AckFilter) -> Optio
     (before == Some(id) && echo == new.role.echoes()).then_some(id)
 }
 
-/// Does `new` acknowledge all that `old` does?
+/// Whether `new` acknowledges all that `old` does.
 fn replaces(new: &PacketMeta, old: &PacketMeta) -> bool {
     // Modulo 2³²: ahead of means less than half the way round.
     let ahead = new.ack.wrapping_sub(old.ack);

@@ -157,7 +157,7 @@ impl Tin {
         }
     }
 
-    /// Are there flows to serve?
+    /// Whether there are flows to serve.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
         self.sparse + self.bulk > 0

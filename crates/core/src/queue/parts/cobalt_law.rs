@@ -137,13 +137,13 @@ impl CobaltState {
         verdict
     }
 
-    /// Has the state decayed: no probability of a drop, no signals, and no signal due? An empty queue's state is then discarded.
+    /// Whether the state has decayed: no probability of a drop, no signals, and no signal due. An empty queue's state is then discarded.
     #[inline]
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// Is it signalling?
+    /// Whether it is signalling.
     pub fn is_dropping(&self) -> bool {
         self.dropping
     }

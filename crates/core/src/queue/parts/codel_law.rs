@@ -133,7 +133,7 @@ pub struct CodelState {
 const _: () = assert!(size_of::<CodelState>() <= 32);
 
 impl CodelState {
-    /// Is it dropping?
+    /// Whether it is dropping.
     pub const fn is_dropping(&self) -> bool {
         self.dropping
     }
@@ -175,7 +175,7 @@ impl CodelState {
         next
     }
 
-    /// Has the sojourn time been above target for an interval? (RFC 8289 §5.4, `dodequeue`)
+    /// Whether the sojourn time has been above target for an interval (RFC 8289 §5.4, `dodequeue`).
     #[inline]
     fn ok_to_drop(&mut self, law: &CodelLaw, meta: &PacketMeta, backlog: Bytes, now: Time) -> bool {
         if now.since(meta.arrived) < law.target || backlog <= law.mtu {

@@ -68,7 +68,7 @@ impl Policer {
         Policer { tokens: law.depth, filled: now }
     }
 
-    /// Are there enough tokens for a packet of `len` bytes that arrives at `queued` bytes? If so they are taken. `rate` is that of
+    /// Whether there are enough tokens for a packet of `len` bytes that arrives at `queued` bytes. If so they are taken. `rate` is that of
     /// the tokens since the last packet.
     #[inline]
     pub fn admits(&mut self, law: &PolicerLaw, queued: Bytes, len: u32, rate: Rate, now: Time) -> bool {

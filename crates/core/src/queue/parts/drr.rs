@@ -88,7 +88,7 @@ impl Drr {
         self.members.push(Member::default());
     }
 
-    /// Is the flow on one of the lists?
+    /// Whether the flow is on one of the lists.
     #[inline]
     pub fn is_listed(&self, slot: SlotId) -> bool {
         self.members[slot.index()].listed
@@ -174,13 +174,13 @@ impl Drr {
         None
     }
 
-    /// Is the flow whose turn it is a new one?
+    /// Whether the flow at the front is a new one.
     #[inline]
     pub fn turn_is_new(&self) -> bool {
         self.new.head.is_some()
     }
 
-    /// Is the flow whose turn it is alone on its list?
+    /// Whether the flow at the front is alone on its list.
     #[inline]
     pub fn turn_is_alone(&self) -> bool {
         let list = self.list_of_next_flow();

@@ -36,7 +36,7 @@ pub struct Fattest {
 }
 
 impl Fattest {
-    /// Is it in use, so that enqueues have to be reported?
+    /// Whether it is in use, so that enqueues have to be reported.
     #[inline]
     pub fn is_armed(&self) -> bool {
         self.armed
@@ -55,7 +55,7 @@ impl Fattest {
         }
     }
 
-    /// Is the flow's key this large already? An enqueue then need not be reported.
+    /// Whether the flow's key is this large already. An enqueue then need not be reported.
     #[inline]
     pub fn covers(&self, slot: SlotId, bytes: Bytes) -> bool {
         let position = self.at.get(slot.index()).copied().flatten();

@@ -19,7 +19,7 @@ use core::cmp::Reverse;
 pub trait BufferPolicy {
     /// The policy's state of one flow; the default is that of a new flow.
     type State: Copy + Default;
-    /// May packets skip the flows, so that it does not see them?
+    /// Whether packets may skip the flows, so that it does not see them.
     const MAY_SKIP: bool;
     /// A packet has arrived. It is queued at the end of the chain or reported as dropped. Other packets of the flow may be dropped, too.
     fn arrive(&mut self, id: PacketId, flow: &mut FlowQueue<Self::State>, cx: &mut Ctx<'_>);
@@ -195,7 +195,7 @@ impl<B: BufferPolicy> FlowScheduler<B> {
         slot
     }
 
-    /// May a packet skip the flows? Only when it cannot overtake any packet.
+    /// Whether a packet may skip the flows. Only when it cannot overtake any packet.
     #[inline]
     fn may_skip(&self, depart: Time, now: Time) -> bool {
         B::MAY_SKIP

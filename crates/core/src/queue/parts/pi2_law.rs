@@ -49,7 +49,7 @@ impl Pi2State {
         u64::from(rng.next_u32()) < (u64::from(self.prob) * u64::from(times)).min(ONE)
     }
 
-    /// Is the coupled probability above one?
+    /// Whether the coupled probability is above one.
     #[inline]
     pub fn is_overload(&self, law: &Pi2Law) -> bool {
         u64::from(self.prob) * u64::from(law.coupling) > ONE

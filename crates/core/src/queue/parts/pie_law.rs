@@ -97,7 +97,7 @@ impl Default for PieState {
 }
 
 impl PieState {
-    /// Is an arriving packet of `len` bytes to be dropped or marked, with `queued` before it?
+    /// Whether an arriving packet of `len` bytes is to be dropped or marked, with `queued` before it.
     #[inline]
     pub fn drops_early(&mut self, law: &PieLaw, queued: Bytes, len: u32, rng: &mut Rng) -> bool {
         if self.burst > Span::ZERO

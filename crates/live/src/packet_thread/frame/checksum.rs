@@ -81,7 +81,7 @@ pub fn complete_checksum(offload: &mut Offload, packet: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// Is the checksum's field within the packet?
+/// Whether the checksum's field is within the packet.
 pub(super) fn check_place(offload: Offload, length: usize) -> Result<(), Malformed> {
     let (start, offset) = (usize::from(offload.csum_start), usize::from(offload.csum_offset));
     if offload.needs_checksum() && start + offset + 2 > length {

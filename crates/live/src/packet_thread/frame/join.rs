@@ -84,7 +84,7 @@ impl Join {
         (version == Version::V6 || join.checksum_holds(first)).then_some(join)
     }
 
-    /// Can this packet be joined? If so, its payload, which begins at [`payload_at`](Join::payload_at), has to be appended.
+    /// Whether this packet can be joined. If so, its payload, which begins at [`payload_at`](Join::payload_at), has to be appended.
     pub fn takes(&mut self, offload: Offload, next: &[u8]) -> bool {
         if self.closed || self.packets == MAX_PACKETS || offload != self.offload {
             return false;
@@ -152,7 +152,7 @@ impl Join {
         }
     }
 
-    /// Are the headers equal, except for fields that may differ and lengths that follow from the payload?
+    /// Whether the headers are equal, except for fields that may differ and lengths that follow from the payload.
     fn same_headers(&self, next: &[u8]) -> bool {
         let (ours, theirs) = (&self.headers[..self.length], &next[..self.length]);
         let (our_ip, our_tcp) = ours.split_at(self.start);
@@ -176,7 +176,7 @@ impl Join {
             && (self.version == Version::V6 || self.checksum_holds(next))
     }
 
-    /// Is the IPv4 header's checksum right? Joining must not repair a wrong one.
+    /// Whether the IPv4 header's checksum is right. Joining must not repair a wrong one.
     fn checksum_holds(&self, packet: &[u8]) -> bool {
         self.network_sum.word(word(packet, 2)).word(word(packet, 4)).checksum() == word(packet, 10)
     }
@@ -270,7 +270,7 @@ mod tests {
         row.iter().map(|sample| (sample.offload(Fill::Partial), sample.bytes(Fill::Partial))).collect()
     }
 
-    /// Can a second packet with this change be joined?
+    /// Whether a second packet with this change can be joined.
     fn joins(first: &Sample, change: impl FnOnce(&mut Sample)) -> bool {
         let mut row = row(first, &[first.payload.len()]);
         change(&mut row[1]);

@@ -57,12 +57,12 @@ impl Offload {
         [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
     }
 
-    /// Does it have to be segmented?
+    /// Whether it has to be segmented.
     pub const fn is_super(self) -> bool {
         self.gso_type != Offload::GSO_NONE
     }
 
-    /// Is its checksum partial?
+    /// Whether its checksum is partial.
     pub const fn needs_checksum(self) -> bool {
         self.flags & Offload::NEEDS_CSUM != 0
     }

@@ -196,7 +196,7 @@ impl Sample {
         pseudo
     }
 
-    /// Is the transport's checksum in `packet` right? Addresses and header lengths are those of `self`.
+    /// Whether the transport's checksum in `packet` is right. Addresses and header lengths are those of `self`.
     pub(super) fn verifies(&self, packet: &[u8]) -> bool {
         let segment = &packet[self.transport()..];
         let all: Vec<u8> = self.pseudo(segment.len()).into_iter().chain(segment.iter().copied()).collect();
@@ -204,7 +204,7 @@ impl Sample {
     }
 }
 
-/// Is the IPv4 header's checksum right?
+/// Whether the IPv4 header's checksum is right.
 pub(super) fn header_holds(packet: &[u8]) -> bool {
     ones_sum(&packet[..usize::from(packet[0] & 0xf) * 4]) == 0xffff
 }
