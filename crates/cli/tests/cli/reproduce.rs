@@ -4,7 +4,6 @@ use narrows_runner::index;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
 use std::process::Command;
 
 const SMALL: [&str; 5] = ["reproduce", "cocoa", "--figure", "text: 1 ms", "--quick"];
@@ -95,13 +94,19 @@ fn a_program_that_was_built_again_makes_all_runs_anew() {
     fs::write(&kept, &doctored).expect("the finished runs");
     let rebuilt = place.path("narrows");
     fs::copy(env!("CARGO_BIN_EXE_narrows"), &rebuilt).expect("a copy of the program");
-    // The loader ignores bytes after the last section.
-    fs::OpenOptions::new().append(true).open(&rebuilt).and_then(|mut file| file.write_all(b"x")).expect("another file");
+    // With the build id of another program.
+    let mut program = fs::read(&rebuilt).expect("the copy");
+    let note = program.windows(NOTE.len()).position(|bytes| bytes == NOTE).expect("the linker gives it a build id");
+    program[note + NOTE.len()] ^= 1;
+    fs::write(&rebuilt, program).expect("another program");
     let output = Command::new(&rebuilt).args(&args).current_dir(place.path("")).output().expect("it starts");
     assert_eq!(text(&output.stdout), first, "{}", text(&output.stderr));
     fs::write(&kept, &doctored).expect("the finished runs");
     assert_ne!(place.ok(&args), first, "the same program takes them");
 }
+
+/// What comes before a build id: the type of the note, and its name.
+const NOTE: &[u8] = b"\x03\0\0\0GNU\0";
 
 #[test]
 fn the_simulator_is_held_to_the_cells_of_the_lab() {
