@@ -41,7 +41,8 @@ if [ ! -e "$root/.complete" ]; then
 deb $MIRROR $suite-backports main" ;;
 	esac
 	rm -rf "$root"
-	echo "$sources" | mmdebstrap --variant=apt --mode=root --keyring="$keys" \
+	# In a mount namespace of its own: on a busy host the chroot's /sys once stayed mounted.
+	echo "$sources" | unshare --mount mmdebstrap --variant=apt --mode=root --keyring="$keys" \
 		--include="$headers,$compiler,make,kmod,bc,libc6-dev${also:+,$SOURCE}${EXTRA:+,$EXTRA}" "$suite" "$root" -
 	touch "$root/.complete"
 fi
