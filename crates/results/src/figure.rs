@@ -31,7 +31,7 @@ pub struct Figure {
     pub sentence: &'static str,
     /// How flows combine.
     pub together: Together,
-    /// Of which flows tables take it.
+    /// The flows whose values tables show.
     pub among: Among,
     /// The section of tables that has it.
     pub section: Option<Section>,
@@ -92,11 +92,11 @@ pub enum Together {
     Sum,
     /// By their mean.
     Mean,
-    /// In tables by that of the worst flow.
+    /// Tables show the worst flow's value.
     Worst,
 }
 
-/// The flows of which a table takes a figure.
+/// The flows whose figure a table shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Among {
     /// All.

@@ -124,11 +124,11 @@ const SLACK: f64 = 0.02;
 const NEARLY_ALL: f64 = 0.95;
 /// Packets that are sent this many times as fast as they arrive overload wider hops than the bottleneck.
 const OVERLOAD: f64 = 1.5;
-/// Evidence of an interval from which the bottleneck is still the one that was judged.
+/// An interval with at least this much evidence confirms that the bottleneck is still the one that was judged.
 const CONFIRMS: f64 = 0.1;
 /// Largest score that may be of another hop, as a part of its bound: when a finding has been given up, and for fair queuing under such overload.
 const DOUBTFUL: f64 = 0.7;
-/// Evidence of an interval from which fair queuing counts as seen at work.
+/// An interval with at least this much evidence counts as fair queuing at work.
 const AT_WORK: f64 = 0.5;
 
 impl FairQueuingDetector for Sequential {

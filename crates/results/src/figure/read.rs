@@ -135,7 +135,7 @@ impl Figure {
         Figure { together: Together::Sum, ..self }
     }
 
-    /// A table has that of the worst flow.
+    /// A table shows the worst flow's value.
     pub(super) const fn worst(self) -> Figure {
         Figure { together: Together::Worst, ..self }
     }
