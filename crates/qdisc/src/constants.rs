@@ -148,7 +148,7 @@ fn options(queue: &QueueConfig, shaper: &Shaper, frames: Frames) -> Vec<(String,
     params
         .map(|param| {
             let number = match (param.name, param.kind) {
-                // The rest of a limit in bytes bounds packets, too.
+                // With a limit in bytes, only the places in the program bound the number of packets.
                 (name, Kind::Limit) => match Packets::parse(&text(name)) {
                     Some(Packets(packets)) => packets.into(),
                     None => MAX_PACKETS.into(),

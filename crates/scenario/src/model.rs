@@ -194,8 +194,8 @@ keys! {
         pub route: Vec<usize> ["the hop, if there is one only"] = Vec::new(), Condition, Hops(1);
         /// Hops that acknowledgments cross.
         pub back: Vec<usize> = Vec::new(), Condition, Hops(0);
-        /// Hops of a connection's second subflow, if it goes another way than the first; for `tonopah` and `startup`.
-        pub subflow_route: Vec<usize> ["that of the first subflow"] = Vec::new(), Condition, Hops(0);
+        /// Hops of a connection's second subflow, if they differ from the first subflow's; for `tonopah` and `startup`.
+        pub subflow_route: Vec<usize> ["the first subflow's"] = Vec::new(), Condition, Hops(0);
         /// When it starts, before the end of the run; the same for all flows, or drawn for each: `{ uniform = ["0s", "5s"] }`.
         pub start: Start = Start::At(Time::ZERO), Condition, START;
         /// When it stops. What was not sent by then never is; what is in flight still arrives.

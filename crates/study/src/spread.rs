@@ -44,9 +44,9 @@ impl Spread {
 pub enum Nearness {
     /// The difference of the means is within the aim.
     Within,
-    /// It is not, but one world's mean lies in the range of the other's runs.
+    /// The difference is beyond the aim, but one world's mean lies in the range of the other's runs.
     InSpread,
-    /// Neither mean lies in the range of the other world's runs.
+    /// The difference is beyond the aim, and each world's mean lies outside the range of the other's runs.
     OutsideBoth,
 }
 

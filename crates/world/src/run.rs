@@ -12,8 +12,8 @@ pub struct Wanted {
     pub partition: Partition,
     /// Limits of a simulation's work; `None` derives them from the scenario.
     pub budget: Option<Budget>,
-    /// Figures of flows and hops. Without them a simulation is faster, and its result has the cost only. Other worlds, and runs
-    /// whose packets are recorded, always keep figures.
+    /// Whether to keep the figures of flows and hops. Without them a simulation is faster, and its result has only the cost. The other
+    /// worlds ignore this, and so does a run that records packets.
     pub figures: bool,
     /// The packets to record.
     pub capture: Option<Capture>,

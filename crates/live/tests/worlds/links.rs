@@ -82,7 +82,7 @@ fn an_outage() {
     assert!(felt.jitter_ms.is_some_and(|jitter| jitter > 0.0), "{felt:?}");
     let waiting = result.series.iter().find(|series| series.metric == "queue_packets").expect("a series");
     let most = waiting.points.iter().map(|point| point.1).fold(0.0, f64::max);
-    assert!((100.0..=130.0).contains(&most), "{most} of the 125 datagrams of an outage queued");
+    assert!((100.0..=130.0).contains(&most), "{most} of the 125 datagrams of an outage waited");
 }
 
 fn a_chain() {

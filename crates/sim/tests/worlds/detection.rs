@@ -93,7 +93,7 @@ fn regression_the_same_intervals_are_answered_once() {
             assert!(cuts.len() > 3, "{rate}, {rtt}, {attribution}: {cuts:?}");
             // At least four intervals of 50 ms, observed in steps of 10 ms.
             let closest = cuts.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
-            assert!(closest > 0.18, "{rate}, {rtt}, {attribution}: {closest} s uplink two cuts");
+            assert!(closest > 0.18, "{rate}, {rtt}, {attribution}: {closest} s between two cuts");
         }
     }
 }

@@ -264,7 +264,7 @@ mod tests {
         messages.written(600, at(190));
         let found = Measured { messages: Some(&messages), ..Measured::default() }.summary(None, at(200)).unwrap();
         let found = found.messages.unwrap();
-        assert_eq!((found.count, found.unread, found.delay_ms.max), (5, 2, 100.0), "the older one has queued longest");
+        assert_eq!((found.count, found.unread, found.delay_ms.max), (5, 2, 100.0), "the older one has waited longest");
     }
 
     /// Nine of ten packets come after 20 ms, one after 400 ms. Waiting for it would cost a call more than losing it.

@@ -1,4 +1,4 @@
-//! Is it still the same bottleneck?
+//! Notices when another hop becomes the bottleneck.
 //!
 //! A finding is about one bottleneck. As long as this is the narrowest hop, packets arrive at its rate at most, and the lowest RTT includes a packet's time at
 //! this rate. So there are two signs that another hop is the narrowest one now:
