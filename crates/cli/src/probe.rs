@@ -170,15 +170,13 @@ impl Probe {
             "narrows: probes {peer} for at most {seconds} s; sends and receives at most {each} MB each{twice}"
         ));
         let tell = |stage| {
-            if term::stderr_is_terminal() {
-                let doing = match stage {
-                    Stage::Connecting => "connects",
-                    Stage::Idle => "measures the idle path",
-                    Stage::Upload => "measures the upload",
-                    Stage::Download => "measures the download",
-                };
-                term::note(&format!("narrows: {doing}"));
-            }
+            let doing = match stage {
+                Stage::Connecting => "connects",
+                Stage::Idle => "measures the idle path",
+                Stage::Upload => "measures the upload",
+                Stage::Download => "measures the download",
+            };
+            term::note(&format!("narrows: {doing}"));
         };
         let ask = |what| {
             block_on(narrows_probe::probe(what, tell, until(interrupt::requested))).map_err(failure)?.map_err(failure)

@@ -85,7 +85,7 @@ pub(crate) async fn receive(
     drop(report);
     let mut bytes = 0;
     let first = timeout(within, reports.recv()).await;
-    let mut next = first.map_err(|_| Error::Lost("the other side does not send".into()))?;
+    let mut next = first.map_err(|_| Error::Lost("the other side is gone: it did not begin to send".into()))?;
     while let Some(read) = next {
         bytes += read?;
         tell(bytes);

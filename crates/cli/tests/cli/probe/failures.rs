@@ -3,9 +3,9 @@ use super::{Server, behind, figure, has_bottlenecks, one_port};
 use crate::support::{Place, json, text};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::UdpSocket;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
@@ -172,16 +172,26 @@ fn a_servers_limits_hold() {
     }
 }
 
+/// Runs a probe, and `act`s as soon as it says that the upload is over: a busy machine takes longer to get there.
+fn once_it_downloads(mut probe: Command, act: impl FnOnce(&Child)) -> Output {
+    let mut child = probe.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    while !said.contains("measures the download") {
+        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "it ended before the download:\n{said}");
+    }
+    act(&child);
+    stderr.read_to_string(&mut said).expect("text");
+    Output { stderr: said.into(), ..child.wait_with_output().expect("a child") }
+}
+
 #[test]
 fn what_is_known_when_the_server_goes_is_printed() {
     let place = Place::new("probe_gone");
     let mut server = Server::start(&place, &["--rate", "5mbit"]);
     let args = ["probe", &server.address(), "--token", &server.token, "--json"];
-    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    sleep(Duration::from_secs(5));
-    server.child.kill().expect("it runs");
-    let output = child.wait_with_output().expect("a child");
-    refused(&output, 1, &["the server is gone"]);
+    let output = once_it_downloads(place.command(&args), |_| server.child.kill().expect("it runs"));
+    refused(&output, 1, &["is gone: "]);
     let answer = json(&text(&output.stdout));
     assert!(figure(&answer["idle_rtt_ms"]) < 100.0, "{answer:#}");
     assert!(figure(&answer["upload"]["rate_mbit"]) > 1.0, "{answer:#}");
@@ -193,10 +203,9 @@ fn what_is_known_at_ctrl_c_is_printed() {
     let place = Place::new("probe_interrupt");
     let server = Server::start(&place, &["--rate", "5mbit"]);
     let args = ["probe", &server.address(), "--token", &server.token, "--json"];
-    let child = place.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    sleep(Duration::from_secs(5));
-    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
-    let output = child.wait_with_output().expect("a child");
+    let output = once_it_downloads(place.command(&args), |child| {
+        kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
+    });
     refused(&output, 130, &["interrupted", "what is known so far is above"]);
     let answer = json(&text(&output.stdout));
     assert!(figure(&answer["upload"]["rate_mbit"]) > 1.0, "{answer:#}");
