@@ -91,14 +91,14 @@ pub(crate) fn run<T: Send + 'static>(
 }
 
 /// What became of a run, and the time that it took, s.
-pub(crate) type Ended<T> = (Result<T, String>, f64);
+pub(crate) type TimedRun<T> = (Result<T, String>, f64);
 
 /// Makes runs one after another on one thread. One that fails does not end the others.
 pub(crate) fn run_each<T: Send + 'static>(
     py: Python<'_>,
     scenarios: Vec<Result<Scenario, String>>,
     keep: impl Fn(RunResult) -> T + Send + 'static,
-) -> PyResult<Vec<Ended<T>>> {
+) -> PyResult<Vec<TimedRun<T>>> {
     let stop = Arc::new(Stop::default());
     let monitor = Arc::clone(&stop);
     let runs = move || {

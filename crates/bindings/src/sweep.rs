@@ -153,7 +153,7 @@ impl Plan {
         let sweep = Arc::clone(&self.sweep);
         let json = move |result: RunResult| serde_json::to_string(&sweep.measure(&result));
         let made = running::run_each(py, runs.iter().map(scenario).collect(), json)?;
-        let told = |(made, took): running::Ended<serde_json::Result<String>>| match made
+        let told = |(made, took): running::TimedRun<serde_json::Result<String>>| match made
             .and_then(|json| json.map_err(|error| error.to_string()))
         {
             Ok(figures) => (Some(figures), String::new(), took),

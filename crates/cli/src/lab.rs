@@ -2,7 +2,7 @@
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term;
-use narrows_kernel::doctor::{self, Finding};
+use narrows_kernel::doctor::{self, Requirement};
 use narrows_kernel::fetch::{self, KernelRequest};
 use narrows_kernel::kernels;
 use narrows_runner::clock::Stopwatch;
@@ -160,15 +160,15 @@ fn examine(json: bool) -> Result<(), Failure> {
     }
 }
 
-fn record(finding: &Finding) -> serde_json::Value {
-    let Finding { name, text, is_there, is_needed } = finding;
+fn record(finding: &Requirement) -> serde_json::Value {
+    let Requirement { name, text, is_there, is_needed } = finding;
     serde_json::json!({ "name": name, "there": is_there, "needed": is_needed, "text": text })
 }
 
-fn table(findings: &[Finding]) -> String {
+fn table(findings: &[Requirement]) -> String {
     let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for Finding { name, text: about, is_there, is_needed } in findings {
+    for Requirement { name, text: about, is_there, is_needed } in findings {
         let mark = match (is_there, is_needed) {
             (true, _) => "there  ",
             (false, true) => "MISSING",

@@ -12,7 +12,7 @@ use narrows_capture::pcapng::{self, Interface};
 use narrows_core::{Span, Time};
 use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
-use narrows_live::shell::{Ended, SIDES, Shell as Setup, shell};
+use narrows_live::shell::{SIDES, Shell as Setup, ShellRun, shell};
 use narrows_report::{Comparison, Run};
 use narrows_results::folder;
 use narrows_results::input::TraceFiles;
@@ -117,7 +117,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion, capture };
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
-    let Ended { status, scenario, result, frames, is_device_gone } =
+    let ShellRun { status, scenario, result, frames, is_device_gone } =
         ended.map_err(|error| match (&error, &args.peer) {
             (LiveError::Companion(status), Some(peer)) => {
                 Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))

@@ -4,7 +4,7 @@ use crate::tools::find;
 
 /// One thing that the lab needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct Requirement {
     /// What it is.
     pub name: String,
     /// What was found, or what would help.
@@ -33,8 +33,8 @@ const PROGRAMS: &[(&str, &str, &str, bool)] = &[
 ];
 
 /// Looks for everything that the lab needs.
-pub fn examine() -> Vec<Finding> {
-    let mut findings = vec![Finding {
+pub fn examine() -> Vec<Requirement> {
+    let mut findings = vec![Requirement {
         name: "x86-64".into(),
         text: if cfg!(target_arch = "x86_64") {
             "this host's processor is the guest's, so this program runs in both".into()
@@ -48,14 +48,14 @@ pub fn examine() -> Vec<Finding> {
         let path = find(name);
         let text =
             path.as_ref().map_or_else(|| format!("{purpose}; install {package}"), |path| path.display().to_string());
-        Finding { name: name.into(), text, is_there: path.is_some(), is_needed }
+        Requirement { name: name.into(), text, is_there: path.is_some(), is_needed }
     }));
     findings.extend(kernels());
     findings
 }
 
-fn kernels() -> Vec<Finding> {
-    let missing = |text: String| vec![Finding { name: "kernel".into(), text, is_there: false, is_needed: true }];
+fn kernels() -> Vec<Requirement> {
+    let missing = |text: String| vec![Requirement { name: "kernel".into(), text, is_there: false, is_needed: true }];
     let lab = match lab() {
         Ok(lab) => lab,
         Err(error) => return missing(error.to_string()),
@@ -69,7 +69,7 @@ fn kernels() -> Vec<Finding> {
         let built: Vec<&str> =
             ours.into_iter().filter(|name| kernel.module(&format!("sch_narrows_{name}")).is_file()).collect();
         let built = if built.is_empty() { "without our queues".into() } else { format!("with {}", built.join(", ")) };
-        Finding { name: format!("kernel {}", kernel.release()), text: built, is_there: true, is_needed: true }
+        Requirement { name: format!("kernel {}", kernel.release()), text: built, is_there: true, is_needed: true }
     };
     kernels.into_iter().map(finding).collect()
 }

@@ -1,5 +1,5 @@
 //! The live world on systems other than Linux: the functions that start a run, so that programs compile. Each returns an error.
-use crate::shell::{Ended, Monitor, Shell};
+use crate::shell::{Monitor, Shell, ShellRun};
 use crate::{LiveError, Options};
 use narrows_host::Privilege;
 use narrows_scenario::Scenario;
@@ -25,6 +25,6 @@ pub fn run(_: &Scenario, _: &Options, _: &Wanted, _: &mut dyn Watch) -> Result<R
 
 /// # Errors
 /// None: `Privilege` has no values, so nobody can call it.
-pub fn shell(_: Shell, never: Privilege, _: &mut dyn Monitor) -> Result<Ended, LiveError> {
+pub fn shell(_: Shell, never: Privilege, _: &mut dyn Monitor) -> Result<ShellRun, LiveError> {
     match never {}
 }

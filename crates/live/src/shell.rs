@@ -11,4 +11,4 @@ mod command;
 pub use crate::elsewhere::shell;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use command::{PEER, shell};
-pub use launch::{Ended, Monitor, SIDES, Shell, Wish};
+pub use launch::{Monitor, SIDES, Shell, ShellRun, Wish};

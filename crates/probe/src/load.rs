@@ -4,7 +4,7 @@ use crate::lateness::Lateness;
 use crate::measured::Measured;
 use crate::message::{Decoder, Message};
 use crate::meter::Meter;
-use crate::streams::Outgoing;
+use crate::streams::LoadStreams;
 use narrows_core::Time;
 use narrows_core::detector::{Finding, Verdict};
 use narrows_quic::noq::{RecvStream, SendStream, VarInt};
@@ -141,7 +141,7 @@ impl Session {
 
     /// Sends as much as the controller allows, and waits until the path is empty again.
     pub(crate) async fn send_load(&mut self, bounds: Bounds) -> Result<(), Error> {
-        let mut streams = Outgoing::open(self.connection.quic()).await?;
+        let mut streams = LoadStreams::open(self.connection.quic()).await?;
         let sent_before = self.meter.lock().sent_bytes();
         let from = self.now();
         self.meter.lock().begin(from);
@@ -213,7 +213,7 @@ impl Session {
     pub(crate) async fn send_ramp(&mut self, bounds: Bounds) -> Result<Option<Verdict>, Error> {
         self.connection.switch();
         self.lateness.clear();
-        let mut streams = Outgoing::open(self.connection.quic()).await?;
+        let mut streams = LoadStreams::open(self.connection.quic()).await?;
         let (from, sent_before) = (self.now(), self.meter.lock().sent_bytes());
         let chunk = vec![0x5a; CHUNK];
         let decided = |verdict: Option<Verdict>| verdict.is_none_or(|verdict| verdict.finding != Finding::Undecided);

@@ -17,18 +17,18 @@ const CHUNK: usize = 256 << 10;
 const REPORTS: usize = 64;
 
 /// The sender's side.
-pub(crate) struct Outgoing {
+pub(crate) struct LoadStreams {
     streams: Vec<SendStream>,
     turn: usize,
 }
 
-impl Outgoing {
-    pub(crate) async fn open(quic: &Connection) -> Result<Outgoing, Error> {
+impl LoadStreams {
+    pub(crate) async fn open(quic: &Connection) -> Result<LoadStreams, Error> {
         let mut streams = Vec::with_capacity(STREAMS);
         for _ in 0..STREAMS {
             streams.push(quic.open_uni().await.map_err(Error::closed)?);
         }
-        Ok(Outgoing { streams, turn: 0 })
+        Ok(LoadStreams { streams, turn: 0 })
     }
 
     /// Writes to the next stream that has room; returns how much it took.

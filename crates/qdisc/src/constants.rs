@@ -2,7 +2,7 @@
 //!
 //! Names, defaults and ranges of parameters are those of the registry. The programs have no ECN marks and no pacing, and a fixed
 //! number of flows and of places for packets: a parameter that asks for more is refused by name.
-use crate::params::{Kind, params};
+use crate::params::{ValueKind, params};
 use narrows_core::Rate;
 use narrows_core::params::{Limit, Packets, ParamValue as _};
 use narrows_core::queue::QueueConfig;
@@ -149,11 +149,11 @@ fn options(queue: &QueueConfig, shaper: &Shaper, frames: Frames) -> Vec<(String,
         .map(|param| {
             let number = match (param.name, param.kind) {
                 // With a limit in bytes, only the places in the program bound the number of packets.
-                (name, Kind::Limit) => match Packets::parse(&text(name)) {
+                (name, ValueKind::Limit) => match Packets::parse(&text(name)) {
                     Some(Packets(packets)) => packets.into(),
                     None => MAX_PACKETS.into(),
                 },
-                (_, Kind::LimitBytes) => param.kind.number(&text("limit")),
+                (_, ValueKind::LimitBytes) => param.kind.number(&text("limit")),
                 ("mtu", _) => frames.mtu.saturating_add(frames.header).into(),
                 // As in the registry: the link's rate unless another one is given. Without a shaper it is measured.
                 ("rate", _) if text("rate") == "auto" => shaper.rate.map_or(0, Rate::as_bps),

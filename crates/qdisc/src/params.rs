@@ -38,7 +38,7 @@ pub(crate) const NOT_IN_BPF: [&str; 4] = ["buckets", "orphan_mask", "pacing", "e
 
 /// How a value is written and kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Packets,
     /// Packets, or else the next parameter.
     Limit,
@@ -56,44 +56,46 @@ pub(crate) enum Kind {
     Growth,
 }
 
-impl Kind {
-    fn of(spec: &ParamSpec) -> Kind {
+impl ValueKind {
+    fn of(spec: &ParamSpec) -> ValueKind {
         match spec.unit {
-            Unit::Span => Kind::Time,
-            Unit::Rate => Kind::Rate,
-            Unit::Bytes if spec.default == AUTO => Kind::Bytes64,
-            Unit::Bytes => Kind::Bytes,
-            Unit::Packets => Kind::Packets,
-            Unit::Limit => Kind::Limit,
-            Unit::Count | Unit::Kind(_) => Kind::Number,
-            Unit::Number if spec.name == "max_congestion" => Kind::Congestion,
-            Unit::Number => Kind::Factor,
-            Unit::Switch => Kind::Flag,
-            Unit::Choice(_) => Kind::Growth,
+            Unit::Span => ValueKind::Time,
+            Unit::Rate => ValueKind::Rate,
+            Unit::Bytes if spec.default == AUTO => ValueKind::Bytes64,
+            Unit::Bytes => ValueKind::Bytes,
+            Unit::Packets => ValueKind::Packets,
+            Unit::Limit => ValueKind::Limit,
+            Unit::Count | Unit::Kind(_) => ValueKind::Number,
+            Unit::Number if spec.name == "max_congestion" => ValueKind::Congestion,
+            Unit::Number => ValueKind::Factor,
+            Unit::Switch => ValueKind::Flag,
+            Unit::Choice(_) => ValueKind::Growth,
         }
     }
 
     fn in_c(self) -> &'static str {
         match self {
-            Kind::Packets => "PACKETS",
-            Kind::Limit => "LIMIT",
-            Kind::LimitBytes => "LIMIT_BYTES",
-            Kind::Bytes => "BYTES",
-            Kind::Bytes64 => "BYTES64",
-            Kind::Number => "NUMBER",
-            Kind::Time => "TIME",
-            Kind::Rate => "RATE",
-            Kind::Factor => "FACTOR",
-            Kind::Congestion => "CONGESTION",
-            Kind::Flag => "FLAG",
-            Kind::Growth => "GROWTH",
+            ValueKind::Packets => "PACKETS",
+            ValueKind::Limit => "LIMIT",
+            ValueKind::LimitBytes => "LIMIT_BYTES",
+            ValueKind::Bytes => "BYTES",
+            ValueKind::Bytes64 => "BYTES64",
+            ValueKind::Number => "NUMBER",
+            ValueKind::Time => "TIME",
+            ValueKind::Rate => "RATE",
+            ValueKind::Factor => "FACTOR",
+            ValueKind::Congestion => "CONGESTION",
+            ValueKind::Flag => "FLAG",
+            ValueKind::Growth => "GROWTH",
         }
     }
 
     /// Length of the attribute and of the constant.
     pub(crate) fn bits(self) -> u32 {
         match self {
-            Kind::LimitBytes | Kind::Bytes64 | Kind::Time | Kind::Rate | Kind::Congestion => 64,
+            ValueKind::LimitBytes | ValueKind::Bytes64 | ValueKind::Time | ValueKind::Rate | ValueKind::Congestion => {
+                64
+            }
             _ => 32,
         }
     }
@@ -103,16 +105,16 @@ impl Kind {
     pub(crate) fn number(self, text: &str) -> u64 {
         let number = |text: &str| text.parse::<f64>().ok();
         let number = match self {
-            Kind::Packets | Kind::Limit => Packets::parse(text).map(|packets| packets.0.into()),
-            Kind::LimitBytes | Kind::Bytes | Kind::Bytes64 => Bytes::parse(text).map(|bytes| bytes.0),
-            Kind::Number => u32::parse(text).map(u64::from),
-            Kind::Time => Span::parse(text).map(Span::as_ns),
-            Kind::Rate => Rate::parse(text).map(Rate::as_bps),
+            ValueKind::Packets | ValueKind::Limit => Packets::parse(text).map(|packets| packets.0.into()),
+            ValueKind::LimitBytes | ValueKind::Bytes | ValueKind::Bytes64 => Bytes::parse(text).map(|bytes| bytes.0),
+            ValueKind::Number => u32::parse(text).map(u64::from),
+            ValueKind::Time => Span::parse(text).map(Span::as_ns),
+            ValueKind::Rate => Rate::parse(text).map(Rate::as_bps),
             // Rounded down, as in `cocoa.rs` and `policer.rs`.
-            Kind::Factor => number(text).map(|factor| (factor * 1024.0) as u64),
-            Kind::Congestion => number(text).map(|most| ((most - 1.0) * 4_294_967_296.0) as u64),
-            Kind::Flag => Some(u64::from(text == "true")),
-            Kind::Growth => Some(u64::from(text == "whole")),
+            ValueKind::Factor => number(text).map(|factor| (factor * 1024.0) as u64),
+            ValueKind::Congestion => number(text).map(|most| ((most - 1.0) * 4_294_967_296.0) as u64),
+            ValueKind::Flag => Some(u64::from(text == "true")),
+            ValueKind::Growth => Some(u64::from(text == "whole")),
         };
         number.unwrap_or(0)
     }
@@ -121,7 +123,7 @@ impl Kind {
 /// A parameter in C.
 pub(crate) struct Param {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) in_bpf: bool,
     least: u64,
     most: u64,
@@ -132,17 +134,17 @@ pub(crate) struct Param {
 }
 
 impl Param {
-    fn new(name: &'static str, kind: Kind, range: (&str, &str), default: &str) -> Param {
+    fn new(name: &'static str, kind: ValueKind, range: (&str, &str), default: &str) -> Param {
         let memory = MEMORY.iter().find(|(memory, _)| *memory == name);
         let most = memory.map_or_else(|| kind.number(range.1), |memory| memory.1);
         let least = kind.number(range.0);
         let is_auto = range.0 == AUTO;
         let allowed = match kind {
-            Kind::Flag => "0 or 1".to_owned(),
-            Kind::Growth => "exact (0) or whole (1)".to_owned(),
-            Kind::Factor => format!("{} to {} ({least} to {most} in 1024ths)", range.0, range.1),
-            Kind::Congestion => format!("{} to {} (in 2^-32ths beyond 1)", range.0, range.1),
-            Kind::Number => format!("{least} to {most}"),
+            ValueKind::Flag => "0 or 1".to_owned(),
+            ValueKind::Growth => "exact (0) or whole (1)".to_owned(),
+            ValueKind::Factor => format!("{} to {} ({least} to {most} in 1024ths)", range.0, range.1),
+            ValueKind::Congestion => format!("{} to {} (in 2^-32ths beyond 1)", range.0, range.1),
+            ValueKind::Number => format!("{least} to {most}"),
             _ if is_auto => format!("up to {}, or 0 for the discipline's rule", range.1),
             _ => format!("{} to {}", range.0, range.1),
         };
@@ -150,11 +152,11 @@ impl Param {
     }
 
     fn of(spec: &ParamSpec) -> Param {
-        let kind = Kind::of(spec);
+        let kind = ValueKind::of(spec);
         let range = match spec.allowed.split_once(" ..= ") {
             Some(range) => range,
-            None if matches!(kind, Kind::Flag) => ("false", "true"),
-            None if matches!(kind, Kind::Growth) => ("exact", "whole"),
+            None if matches!(kind, ValueKind::Flag) => ("false", "true"),
+            None if matches!(kind, ValueKind::Growth) => ("exact", "whole"),
             None => LIMITS,
         };
         Param::new(spec.name, kind, range, &spec.default)
@@ -175,7 +177,7 @@ impl Param {
             u8::from(is_fixed),
             if *is_auto { "\"auto\"" } else { "NULL" },
             u8::from(*in_bpf),
-            if *kind == Kind::LimitBytes { "limit" } else { name },
+            if *kind == ValueKind::LimitBytes { "limit" } else { name },
         )
     }
 }
@@ -190,13 +192,13 @@ pub(crate) fn params(name: &str) -> Vec<Param> {
     for spec in &specs {
         params.push(Param::of(spec));
         if spec.unit == Unit::Limit {
-            params.push(Param::new("limit_bytes", Kind::LimitBytes, ("0B", "1073741824B"), "0B"));
+            params.push(Param::new("limit_bytes", ValueKind::LimitBytes, ("0B", "1073741824B"), "0B"));
         }
     }
     for added in discipline.added {
         params.push(match *added {
-            "mtu" => Param::new("mtu", Kind::Bytes, (AUTO, "65535B"), AUTO),
-            rate => Param::new(rate, Kind::Rate, (AUTO, "1000gbit"), AUTO),
+            "mtu" => Param::new("mtu", ValueKind::Bytes, (AUTO, "65535B"), AUTO),
+            rate => Param::new(rate, ValueKind::Rate, (AUTO, "1000gbit"), AUTO),
         });
     }
     for param in &mut params {
@@ -255,7 +257,7 @@ mod tests {
                 assert!((param.least..=param.most).contains(&param.preset) || param.is_auto, "{name}: {}", spec.name);
                 assert!(param.kind.bits() == 64 || param.most <= u64::from(u32::MAX), "{name}: {}", spec.name);
             }
-            let more = usize::from(params.iter().any(|param| param.kind == Kind::LimitBytes)) + added.len();
+            let more = usize::from(params.iter().any(|param| param.kind == ValueKind::LimitBytes)) + added.len();
             let missing = queue.specs().iter().filter(|spec| MISSING.contains(&spec.name)).count();
             assert_eq!(params.len(), queue.specs().len() - missing + more);
         }

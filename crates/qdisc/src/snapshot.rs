@@ -104,7 +104,7 @@ pub struct Flow {
     /// How long the guard interval still lasts; zero when it is over.
     pub guard_ms: f64,
     /// What was decided last.
-    pub decision: Decision,
+    pub decision: CocoaDecision,
     /// The idle time that this was based on.
     pub idle_ms: f64,
 }
@@ -127,7 +127,7 @@ pub struct Addresses {
 /// What `cocoa` did last with a flow (`enum nw_cocoa_decision`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum CocoaDecision {
     /// Nothing yet.
     None,
     /// The limit grew.
@@ -312,11 +312,11 @@ impl Flow {
         let of = |field: &str| memory.element("flows", slot, field);
         let ms = |ns: u64| ns as f64 / 1e6;
         let decision = match of("state.decision")? {
-            1 => Decision::Grew,
-            2 => Decision::BeganAnew,
-            3 => Decision::Judged,
-            4 => Decision::NextInterval,
-            _ => Decision::None,
+            1 => CocoaDecision::Grew,
+            2 => CocoaDecision::BeganAnew,
+            3 => CocoaDecision::Judged,
+            4 => CocoaDecision::NextInterval,
+            _ => CocoaDecision::None,
         };
         Ok(Flow {
             key: of("key")?,
@@ -380,14 +380,14 @@ impl fmt::Display for Addresses {
     }
 }
 
-impl Decision {
+impl CocoaDecision {
     fn words(self) -> &'static str {
         match self {
-            Decision::None => "–",
-            Decision::Grew => "grew",
-            Decision::BeganAnew => "measured anew",
-            Decision::Judged => "judged",
-            Decision::NextInterval => "next interval",
+            CocoaDecision::None => "–",
+            CocoaDecision::Grew => "grew",
+            CocoaDecision::BeganAnew => "measured anew",
+            CocoaDecision::Judged => "judged",
+            CocoaDecision::NextInterval => "next interval",
         }
     }
 }

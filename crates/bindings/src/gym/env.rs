@@ -23,7 +23,7 @@ pub(super) enum Action {
 
 /// The agent's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum AgentKind {
     Congestion(Action),
     Aqm(Action),
 }
@@ -49,7 +49,7 @@ impl Range {
 /// What all environments of a set have in common.
 #[derive(Debug)]
 pub(super) struct Task {
-    pub(super) kind: Kind,
+    pub(super) kind: AgentKind,
     pub(super) base: Scenario,
     /// bit/s.
     pub(super) rate: Range,
@@ -160,8 +160,8 @@ impl Env {
         self.begin(rng);
         let mut session = Session::new(scenario, &Wanted { figures: false, ..Wanted::RESULT });
         let first = match task.kind {
-            Kind::Congestion(_) => Span::from_secs_f64(2.5 * rtt),
-            Kind::Aqm(_) => self.interval,
+            AgentKind::Congestion(_) => Span::from_secs_f64(2.5 * rtt),
+            AgentKind::Aqm(_) => self.interval,
         };
         session.advance(Time::ZERO + first)?;
         self.session = Some(session);
@@ -185,14 +185,14 @@ impl Env {
             flow.start = Start::Uniform(Time::ZERO, Time::ZERO + rtt);
         }
         match task.kind {
-            Kind::Congestion(_) => {
+            AgentKind::Congestion(_) => {
                 // A limit in packets is always legal here.
                 let _ = hop.queue.set("limit", &format!("{buffer}p"));
                 let agent = &mut scenario.flows[0];
                 agent.start = Start::At(Time::ZERO);
                 agent.controller = Some(ControllerConfig::Custom(Custom::new("agent", "", Agent::new(&self.shared))));
             }
-            Kind::Aqm(_) => {
+            AgentKind::Aqm(_) => {
                 hop.queue = QueueConfig::Custom(Custom::new("agent", "", Agent::new(&self.shared)));
             }
         }
@@ -204,10 +204,10 @@ impl Env {
         let (rate, buffer) = (self.conditions.rate, self.conditions.buffer);
         self.level = match self.task.kind {
             // Aurora begins at 0.3 to 1.5 times the link's rate.
-            Kind::Congestion(Action::Rate) => rate * Range { low: 0.3, high: 1.5 }.uniform(&mut rng),
-            Kind::Congestion(_) => 10.0 * MSS,
-            Kind::Aqm(Action::Probability) => 0.0,
-            Kind::Aqm(_) => f64::from(buffer),
+            AgentKind::Congestion(Action::Rate) => rate * Range { low: 0.3, high: 1.5 }.uniform(&mut rng),
+            AgentKind::Congestion(_) => 10.0 * MSS,
+            AgentKind::Aqm(Action::Probability) => 0.0,
+            AgentKind::Aqm(_) => f64::from(buffer),
         };
         self.set(self.level);
     }
@@ -217,10 +217,10 @@ impl Env {
         let Conditions { rtt, buffer, .. } = self.conditions;
         let (amount, rate) = match self.task.kind {
             // Eight round trips at the rate: the window only bounds what is in flight when nothing is heard.
-            Kind::Congestion(Action::Rate) => ((level * rtt + 20.0 * MSS) as u64, level as u64),
-            Kind::Congestion(_) => (level as u64, 0),
-            Kind::Aqm(Action::Probability) => (u64::from(buffer), level.to_bits()),
-            Kind::Aqm(_) => (level as u64, 0.0_f64.to_bits()),
+            AgentKind::Congestion(Action::Rate) => ((level * rtt + 20.0 * MSS) as u64, level as u64),
+            AgentKind::Congestion(_) => (level as u64, 0),
+            AgentKind::Aqm(Action::Probability) => (u64::from(buffer), level.to_bits()),
+            AgentKind::Aqm(_) => (level as u64, 0.0_f64.to_bits()),
         };
         self.shared.amount.store(amount, Ordering::Relaxed);
         self.shared.rate.store(rate, Ordering::Relaxed);
@@ -231,18 +231,18 @@ impl Env {
         let Conditions { rtt, buffer, .. } = self.conditions;
         let (change, fastest) = (self.task.change, 4.0 * self.task.rate.high);
         match self.task.kind {
-            Kind::Congestion(Action::Rate) => {
+            AgentKind::Congestion(Action::Rate) => {
                 let by = change * action.clamp(-1.0, 1.0);
                 let rate = if by >= 0.0 { self.level * (1.0 + by) } else { self.level / (1.0 - by) };
                 self.level = rate.clamp((2.0 * MSS * 8.0 / rtt).min(fastest), fastest);
             }
-            Kind::Congestion(_) => {
+            AgentKind::Congestion(_) => {
                 let most = fastest * rtt / 8.0 + f64::from(buffer) * MSS;
                 self.level =
                     (self.level * (change * action.clamp(-1.0, 1.0)).exp2()).clamp(2.0 * MSS, most.max(10.0 * MSS));
             }
-            Kind::Aqm(Action::Probability) => self.level = action.clamp(0.0, 1.0),
-            Kind::Aqm(_) => self.level = 1.0 + action.clamp(0.0, 1.0) * f64::from(buffer.saturating_sub(1)),
+            AgentKind::Aqm(Action::Probability) => self.level = action.clamp(0.0, 1.0),
+            AgentKind::Aqm(_) => self.level = 1.0 + action.clamp(0.0, 1.0) * f64::from(buffer.saturating_sub(1)),
         }
         self.set(self.level);
     }
@@ -269,13 +269,13 @@ impl Env {
         let throughput = seen.delivered as f64 * 8.0 / length;
         let weight = |n: usize| self.task.weights.get(n).copied().unwrap_or(0.0);
         let (features, reward, lost) = match self.task.kind {
-            Kind::Congestion(action) => {
+            AgentKind::Congestion(action) => {
                 let window = (action == Action::Window).then_some(self.level);
                 let (features, lost) = self.track.sender(seen, length, self.level, window);
                 let packets = throughput / 8.0 / PACKET;
                 (features, weight(0) * packets - weight(1) * self.track.delay - weight(2) * lost, lost)
             }
-            Kind::Aqm(_) => {
+            AgentKind::Aqm(_) => {
                 let delay = seen.delay.unwrap_or(0.0);
                 let waiting = self.session.as_ref().map_or(0, |session| session.backlog(0).packets);
                 self.track.delay = delay;

@@ -1,5 +1,5 @@
 //! What an environment is made of, as Python passes it: ranges of conditions, read and checked once.
-use super::env::{Action, Kind, Range, Task};
+use super::env::{Action, AgentKind, Range, Task};
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::bottleneck::Bottleneck;
 use narrows_scenario::model::Record;
@@ -52,10 +52,10 @@ impl Setup {
     pub(super) fn task(self) -> Result<Task, ScenarioError> {
         let wrong = |name: &str, message: String| ScenarioError::new(name, message);
         let kind = match (self.kind.as_str(), self.control.as_str()) {
-            ("congestion", "rate") => Kind::Congestion(Action::Rate),
-            ("congestion", "window") => Kind::Congestion(Action::Window),
-            ("aqm", "probability") => Kind::Aqm(Action::Probability),
-            ("aqm", "limit") => Kind::Aqm(Action::Limit),
+            ("congestion", "rate") => AgentKind::Congestion(Action::Rate),
+            ("congestion", "window") => AgentKind::Congestion(Action::Window),
+            ("aqm", "probability") => AgentKind::Aqm(Action::Probability),
+            ("aqm", "limit") => AgentKind::Aqm(Action::Limit),
             ("congestion", other) => return Err(wrong("control", format!("{other:?}; allowed: \"rate\", \"window\""))),
             (_, other) => return Err(wrong("control", format!("{other:?}; allowed: \"probability\", \"limit\""))),
         };
@@ -98,7 +98,7 @@ impl Setup {
         }
         let longest = interval.unwrap_or_else(|| Span::from_secs_f64(most(rtt_range) * interval_rtts));
         let duration = Span::from_secs_f64(longest.as_secs_f64() * f64::from(self.steps) + 4.0 * most(rtt_range) + 1.0);
-        let agent = if matches!(kind, Kind::Congestion(_)) { "1xnew_reno" } else { "" };
+        let agent = if matches!(kind, AgentKind::Congestion(_)) { "1xnew_reno" } else { "" };
         let flows = [agent, self.flows.as_str()].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
         let mut base = Bottleneck {
             name: "environment".to_owned(),

@@ -57,7 +57,7 @@ pub(super) fn run(
         return Ok(failed);
     }
     let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
-    let mut child = Ended(start(&python)?);
+    let mut child = ChildGuard(start(&python)?);
     let missing: Vec<usize> = order.missing.iter().map(|(run, _)| *run).collect();
     // Workers have folders of their own.
     let folder = std::path::absolute(order.folder).unwrap_or_else(|_| order.folder.to_path_buf());
@@ -115,9 +115,9 @@ fn start(python: &str) -> Result<Child, Failure> {
 }
 
 /// A process that does not outlive its owner.
-struct Ended(Child);
+struct ChildGuard(Child);
 
-impl Drop for Ended {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // It ends by itself when all is well, and is gone then.
         let _ = self.0.kill();

@@ -8,7 +8,7 @@
 //! packet conservation for one round trip.
 //! Source: Linux `tcp_bbr.c`, followed decision by decision in its fixed point: packets, microseconds, gains in 256ths,
 //! and long times in jiffies. Deviates: arithmetic saturates where Linux's wraps; a packet that is not full counts its bytes.
-use self::long_term::{Evidence, Finding, LongTerm};
+use self::long_term::{Evidence, LongTerm, PolicerCheck};
 use super::parts::ack_aggregation::{AckAggregation, WINDOW};
 use super::parts::bandwidth::{Bandwidth, Gain, burst_goal, micros, pacing, packets};
 use super::parts::quiet_time::QuietTime;
@@ -190,9 +190,9 @@ impl Bbr {
             return;
         }
         match self.long_term.update(seen, self.mss, self.margin_percent()) {
-            Finding::Nothing => {}
-            Finding::Policed => self.pacing_gain = Gain::ONE,
-            Finding::Expired => self.probe_bandwidth(),
+            PolicerCheck::Nothing => {}
+            PolicerCheck::Policed => self.pacing_gain = Gain::ONE,
+            PolicerCheck::Expired => self.probe_bandwidth(),
         }
     }
 

@@ -53,13 +53,13 @@ pub fn check_run_with(config: &QueueConfig, ops: &[u8]) -> Result<(), String> {
     check().map_err(|law| format!("{law}; with {config}"))
 }
 
-fn play(config: &QueueConfig, ops: &[u8]) -> Result<Vec<Decision>, String> {
+fn play(config: &QueueConfig, ops: &[u8]) -> Result<Vec<Outcome>, String> {
     let mut ledger = Ledger::new(config);
     ledger.play(ops).map(|()| ledger.decisions)
 }
 
 /// With parameters in numbers the decisions are the same.
-fn check_resolved(config: &QueueConfig, ops: &[u8], decisions: &[Decision]) -> Result<(), String> {
+fn check_resolved(config: &QueueConfig, ops: &[u8], decisions: &[Outcome]) -> Result<(), String> {
     let resolved = config.resolved(&LINK);
     if resolved == *config {
         return Ok(());
@@ -159,7 +159,7 @@ const POSITIVE: [&str; 8] = ["limit", "memory_limit", "quantum", "flows", "bucke
 
 /// A decision of a discipline.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Decision {
+enum Outcome {
     Delivered(u64, Ecn),
     Dropped(u64, DropReason),
     At(Time),
@@ -208,7 +208,7 @@ pub(super) struct Ledger {
     gone_bytes: Bytes,
     /// Packets that have left since the last look: flow, and whether it was delivered.
     pub(super) left: Vec<(u32, bool)>,
-    decisions: Vec<Decision>,
+    decisions: Vec<Outcome>,
 }
 
 /// Code points of flows: best effort first, then what other classes are made of (EF, CS1, AF41, CS7).
@@ -347,12 +347,12 @@ impl Ledger {
         match next {
             Next::Packet(_) => {}
             Next::At(time) => {
-                self.decisions.push(Decision::At(time));
+                self.decisions.push(Outcome::At(time));
                 ensure(time > self.now, || format!("at {:?}, asks to be called at {time:?}", self.now))?;
                 ensure(waiting > 0, || format!("nothing waits, but asks to be called at {time:?}"))?;
             }
             Next::Empty => {
-                self.decisions.push(Decision::Empty);
+                self.decisions.push(Outcome::Empty);
                 ensure(waiting == 0, || format!("says Empty while {waiting} packets wait"))?;
             }
         }
@@ -383,7 +383,7 @@ impl Ledger {
         for (id, reason) in core::mem::take(&mut self.drops) {
             let (entry, _) = self.leave(id)?;
             self.left.push((entry.meta.flow.0, false));
-            self.decisions.push(Decision::Dropped(entry.number, reason));
+            self.decisions.push(Outcome::Dropped(entry.number, reason));
         }
         if let Some(Next::Packet(id)) = next {
             let (entry, now) = self.leave(id)?;
@@ -397,7 +397,7 @@ impl Ledger {
                 format!("flow {flow}'s packet {} comes after {last:?}", entry.number)
             })?;
             self.left.push((flow, true));
-            self.decisions.push(Decision::Delivered(entry.number, now.ecn));
+            self.decisions.push(Outcome::Delivered(entry.number, now.ecn));
             check_meta(&entry.meta, &now)?;
         }
         let backlog = self.queue.backlog();

@@ -67,7 +67,7 @@ params! {
 
 /// What cocoa did last with a flow; the numbers are those of the gauge `decision`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Decision {
+enum CocoaDecision {
     /// The limit grew.
     Grew = 1,
     /// The first interval, or one with a growth, ended: everything is measured anew.
@@ -123,7 +123,7 @@ struct FlowState {
     guard_ends: Time,
     rtt: SpinRtt,
     /// The last decision, with the idle time that it was based on.
-    decision: Option<(Decision, Span)>,
+    decision: Option<(CocoaDecision, Span)>,
 }
 
 impl Interval {
@@ -244,7 +244,7 @@ impl Adaptive {
             );
             (flow_state.limit, flow_state.part) = ((grown / SCALE) as u32, (grown % SCALE) as u16);
             flow_state.interval.grown = true;
-            flow_state.decision = Some((Decision::Grew, idle));
+            flow_state.decision = Some((CocoaDecision::Grew, idle));
             return Full::LetIn;
         }
         let anew = flow_state.first || flow_state.interval.grown;
@@ -258,9 +258,9 @@ impl Adaptive {
             self.learn(flow_state.limit);
         }
         let decision = match (anew, judged) {
-            (true, _) => Decision::BeganAnew,
-            (_, true) => Decision::Judged,
-            _ => Decision::NextInterval,
+            (true, _) => CocoaDecision::BeganAnew,
+            (_, true) => CocoaDecision::Judged,
+            _ => CocoaDecision::NextInterval,
         };
         flow_state.decision = Some((decision, idle));
         if standing > 0 { Full::Shrunk } else { Full::Dropped }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use narrows_core::Span;
     use narrows_scenario::Traffic;
-    use narrows_world::record::application::Measured;
+    use narrows_world::record::application::FlowMeasurements;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::ms(ms)
@@ -90,7 +90,7 @@ mod tests {
         records.read(7, 10, at(160));
         records.post(&stats);
         let messages = stats.take(1).messages.expect("they were handed over");
-        let measured = Measured { messages: Some(&messages), ..Measured::default() };
+        let measured = FlowMeasurements { messages: Some(&messages), ..FlowMeasurements::default() };
         let traffic = Traffic::Thin(Default::default());
         let told = measured.summary(Some(&traffic), at(155)).and_then(|told| told.messages).expect("messages");
         assert_eq!((told.count, told.unread), (1, 2));

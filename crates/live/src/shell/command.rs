@@ -11,7 +11,7 @@ use crate::packet_thread::flows::{Flows, MAX_SEEN};
 use crate::packet_thread::frame_recorder::FrameRecorder;
 use crate::packet_thread::pump::Outcome;
 use crate::packet_thread::run_config::{RunConfig, carries_whole};
-use crate::shell::launch::{Ended, Monitor, SIDES, Shell, Wish};
+use crate::shell::launch::{Monitor, SIDES, Shell, ShellRun, Wish};
 use narrows_core::{Bytes, Span, Time};
 use narrows_host::Clock;
 use narrows_host::EndpointStats;
@@ -42,7 +42,7 @@ const NAMED: usize = 64;
 /// # Errors
 /// When the system does not allow an operation, or the command does not exist. A command that fails is not an error; its status
 /// says so.
-pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<Ended, LiveError> {
+pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> Result<ShellRun, LiveError> {
     let Shell { mut scenario, mtu, mut launch, companion, capture } = shell;
     let outer = match privilege {
         Privilege::Root => Namespace::current()?,
@@ -112,7 +112,7 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
     let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
     let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
-    Ok(Ended { status, scenario, result, frames, is_device_gone })
+    Ok(ShellRun { status, scenario, result, frames, is_device_gone })
 }
 
 /// Waits until the command has ended.

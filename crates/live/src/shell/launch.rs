@@ -43,7 +43,7 @@ pub trait Monitor {
 
 /// The result of a shell whose command has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ShellRun {
     /// How it ended.
     pub status: Status,
     /// The scenario, with the length of the run.

@@ -36,24 +36,24 @@ fields!(f64, u64, Quantiles, RttQuantiles, Completion, Drops, Application, Messa
 fields!(Fairness, Timing, Cost, BTreeMap<String, u64>);
 
 /// The end of a path: a number, or a distribution.
-pub(super) trait Measured {
+pub(super) trait FieldValue {
     const STATISTICS: &'static [&'static str] = &[];
     fn statistic(&self, which: &str) -> Option<f64>;
 }
 
-impl Measured for f64 {
+impl FieldValue for f64 {
     fn statistic(&self, which: &str) -> Option<f64> {
         which.is_empty().then_some(*self)
     }
 }
 
-impl Measured for u64 {
+impl FieldValue for u64 {
     fn statistic(&self, which: &str) -> Option<f64> {
         which.is_empty().then_some(*self as f64)
     }
 }
 
-impl Measured for BTreeMap<String, u64> {
+impl FieldValue for BTreeMap<String, u64> {
     const STATISTICS: &'static [&'static str] = &[ANY];
     fn statistic(&self, which: &str) -> Option<f64> {
         self.get(which).map(|count| *count as f64)
@@ -62,11 +62,11 @@ impl Measured for BTreeMap<String, u64> {
 
 macro_rules! distributions {
     ($($of:ty: $($which:ident),*;)*) => {
-        $(impl Measured for $of {
+        $(impl FieldValue for $of {
             const STATISTICS: &'static [&'static str] = &[$(stringify!($which)),*];
             fn statistic(&self, which: &str) -> Option<f64> {
                 match which {
-                    $(stringify!($which) => Measured::statistic(&self.$which, ""),)*
+                    $(stringify!($which) => FieldValue::statistic(&self.$which, ""),)*
                     _ => None,
                 }
             }
@@ -81,7 +81,7 @@ distributions! {
 }
 
 /// The statistics of the field that a function reads.
-pub(super) const fn statistics<I, T: Measured>(_: fn(&I) -> Option<&T>) -> &'static [&'static str] {
+pub(super) const fn statistics<I, T: FieldValue>(_: fn(&I) -> Option<&T>) -> &'static [&'static str] {
     T::STATISTICS
 }
 
@@ -99,7 +99,7 @@ macro_rules! figure {
             $crate::figure::Read::$of(|item: &$item, which: &str| {
                 let field = $crate::figure::read::Field::known(&item.$first);
                 $(let field = field.and_then(|field| $crate::figure::read::Field::known(&field.$rest));)*
-                $crate::figure::read::Measured::statistic(field?, which)
+                $crate::figure::read::FieldValue::statistic(field?, which)
             }),
         )
     };

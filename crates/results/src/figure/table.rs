@@ -1,7 +1,7 @@
 //! The table of figures: a row each, in the order in which lists and tables have them.
 use super::Among::{Alike, Finished, Web};
 use super::When::{Always, IfAny, IfThere, InDifferences, OfFlows};
-use super::read::{Measured, figure, one, stat};
+use super::read::{FieldValue, figure, one, stat};
 use super::{Better, Class, Figure, Owner, Read, Section};
 use crate::summary::{FlowSummary, HopSummary, Quantiles, Summary};
 

@@ -3,7 +3,7 @@
 /// The beginnings of a stream's parts, numbered from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lengths {
-    runs: Vec<Run>,
+    runs: Vec<EqualParts>,
     /// The next part's number, and where it will begin.
     next: u64,
     end: u64,
@@ -11,7 +11,7 @@ pub struct Lengths {
 
 /// Parts of the same length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Run {
+struct EqualParts {
     /// Number of the first one.
     first: u64,
     /// Where it begins, bytes.
@@ -28,7 +28,7 @@ impl Lengths {
     /// Adds the next part, bytes.
     pub fn push(&mut self, len: u32) {
         if self.runs.last().is_none_or(|run| run.len != len) {
-            self.runs.push(Run { first: self.next, start: self.end, len });
+            self.runs.push(EqualParts { first: self.next, start: self.end, len });
         }
         self.next += 1;
         self.end += u64::from(len);

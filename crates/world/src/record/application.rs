@@ -149,7 +149,7 @@ impl Messages {
 
 /// The measurements of a flow from which its application's figures are made.
 #[derive(Default)]
-pub struct Measured<'a> {
+pub struct FlowMeasurements<'a> {
     /// Datagrams that arrived, and the number of those that were lost.
     pub datagrams: Option<(&'a Datagrams, u64)>,
     /// Messages of a connection.
@@ -163,7 +163,7 @@ pub struct Measured<'a> {
 /// Intervals between packets of a call: from 10 ms, the shortest frame of common codecs, to 60 ms.
 const OF_A_CALL: std::ops::RangeInclusive<Span> = Span::ms(10)..=Span::ms(60);
 
-impl Measured<'_> {
+impl FlowMeasurements<'_> {
     /// The figures of this traffic; `None` if there are none.
     pub fn summary(&self, traffic: Option<&Traffic>, now: Time) -> Option<Application> {
         let mut figures = Application::default();
@@ -235,7 +235,7 @@ mod tests {
     fn jitter_is_that_of_rfc_3550() {
         let mut datagrams = Datagrams::new(3);
         [10, 26, 26, 10].into_iter().for_each(|ms| datagrams.arrived(Span::ms(ms)));
-        let found = Measured { datagrams: Some((&datagrams, 1)), ..Measured::default() };
+        let found = FlowMeasurements { datagrams: Some((&datagrams, 1)), ..FlowMeasurements::default() };
         let found = found.summary(None, at(1)).expect("there were datagrams");
         let last = 15.0 / 16.0 + (16.0 - 15.0 / 16.0) / 16.0;
         assert!((found.jitter_ms.unwrap() - (1.0 + 15.0 / 16.0 + last) / 3.0).abs() < 1e-12);
@@ -262,7 +262,9 @@ mod tests {
         assert_eq!((quantiles.mean, quantiles.max), (57.5, 80.0));
         messages.written(500, at(100));
         messages.written(600, at(190));
-        let found = Measured { messages: Some(&messages), ..Measured::default() }.summary(None, at(200)).unwrap();
+        let found = FlowMeasurements { messages: Some(&messages), ..FlowMeasurements::default() }
+            .summary(None, at(200))
+            .unwrap();
         let found = found.messages.unwrap();
         assert_eq!((found.count, found.unread, found.delay_ms.max), (5, 2, 100.0), "the older one has waited longest");
     }
@@ -273,7 +275,7 @@ mod tests {
         let mut datagrams = Datagrams::new(3);
         (0..1000).for_each(|n| datagrams.arrived(if n % 100 == 0 { Span::ms(400) } else { Span::ms(20) }));
         let thin = Traffic::Thin(Thin::default());
-        let found = Measured { datagrams: Some((&datagrams, 0)), ..Measured::default() };
+        let found = FlowMeasurements { datagrams: Some((&datagrams, 0)), ..FlowMeasurements::default() };
         let found = found.summary(Some(&thin), at(1)).unwrap();
         let voice = found.voice.unwrap();
         assert!((voice.playout_ms - 20.0).abs() < 0.1, "{voice:?}");
@@ -282,7 +284,8 @@ mod tests {
         // Its 99.9 % quantile is unacceptable.
         assert_eq!(found.qoo, Some(0.0));
         let slow = Traffic::Thin(Thin { interval: Span::ms(100), ..Thin::default() });
-        let found = Measured { datagrams: Some((&datagrams, 0)), ..Measured::default() }.summary(Some(&slow), at(1));
+        let found = FlowMeasurements { datagrams: Some((&datagrams, 0)), ..FlowMeasurements::default() }
+            .summary(Some(&slow), at(1));
         assert_eq!(found.unwrap().voice, None, "no call sends a packet in 100 ms");
     }
 
@@ -292,8 +295,9 @@ mod tests {
         let mut rtts = Delays::new(3);
         (0..100).for_each(|n| rtts.record(if n < 95 { Span::ms(20) } else { Span::s(1) }));
         let bulk = Traffic::Bulk(Default::default());
-        let found = Measured { rtts: Some(&rtts), ..Measured::default() }.summary(Some(&bulk), at(1)).unwrap();
+        let found =
+            FlowMeasurements { rtts: Some(&rtts), ..FlowMeasurements::default() }.summary(Some(&bulk), at(1)).unwrap();
         assert!((found.rpm.unwrap() - 3000.0).abs() < 3.0, "{found:?}");
-        assert_eq!(Measured { rtts: Some(&rtts), ..Measured::default() }.summary(None, at(1)), None);
+        assert_eq!(FlowMeasurements { rtts: Some(&rtts), ..FlowMeasurements::default() }.summary(None, at(1)), None);
     }
 }

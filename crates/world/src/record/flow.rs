@@ -123,7 +123,7 @@ impl FlowRecord {
         now: Time,
     ) -> Option<Application> {
         let distributions = self.distributions.as_deref();
-        let measured = application::Measured {
+        let measured = application::FlowMeasurements {
             datagrams: distributions.and_then(|d| d.datagrams.as_ref()).map(|datagrams| (datagrams, self.lost)),
             messages,
             video,

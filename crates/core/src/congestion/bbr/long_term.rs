@@ -44,7 +44,7 @@ pub(super) struct Evidence {
 
 /// The result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Finding {
+pub(super) enum PolicerCheck {
     Nothing,
     /// There is a policer.
     Policed,
@@ -64,26 +64,26 @@ impl LongTerm {
     }
 
     /// `margin_percent` is the pacing rate's.
-    pub(super) fn update(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> Finding {
+    pub(super) fn update(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> PolicerCheck {
         if self.in_use {
             self.rounds += u32::from(seen.probes_bandwidth && seen.round_started);
             if self.rounds < LONGEST_USE {
-                return Finding::Nothing;
+                return PolicerCheck::Nothing;
             }
             self.reset();
-            return Finding::Expired;
+            return PolicerCheck::Expired;
         }
         if !self.sampling {
             // Before the first loss there may have been a burst of saved-up tokens.
             if !seen.lost {
-                return Finding::Nothing;
+                return PolicerCheck::Nothing;
             }
             self.begin(seen);
             self.sampling = true;
         }
         if seen.app_limited {
             self.reset();
-            return Finding::Nothing;
+            return PolicerCheck::Nothing;
         }
         self.rounds += u32::from(seen.round_started);
         if self.rounds > LONGEST_INTERVAL {
@@ -92,7 +92,7 @@ impl LongTerm {
             // Tokens have run out again: the end of an interval, if it lost enough.
             return self.end(seen, mss, margin_percent);
         }
-        Finding::Nothing
+        PolicerCheck::Nothing
     }
 
     fn begin(&mut self, seen: &Evidence) {
@@ -100,23 +100,23 @@ impl LongTerm {
         self.rounds = 0;
     }
 
-    fn end(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> Finding {
+    fn end(&mut self, seen: &Evidence, mss: Bytes, margin_percent: u64) -> PolicerCheck {
         let lost = seen.total_lost.saturating_sub(self.start.lost);
         let delivered = seen.delivered.saturating_sub(self.start.delivered);
         if delivered == Bytes::ZERO || lost.0.saturating_mul(256) < LOSS_THRESHOLD.saturating_mul(delivered.0) {
-            return Finding::Nothing;
+            return PolicerCheck::Nothing;
         }
         let span = Span::ms(millis(seen.delivered_at).saturating_sub(self.start.at_ms));
-        let Some(bw) = Bandwidth::over(delivered, mss, span) else { return Finding::Nothing };
+        let Some(bw) = Bandwidth::over(delivered, mss, span) else { return PolicerCheck::Nothing };
         if let Some(before) = self.bw.filter(|&before| are_close(bw, before, mss, margin_percent)) {
             self.bw = Some(Bandwidth(bw.0.midpoint(before.0)));
             self.in_use = true;
             self.rounds = 0;
-            return Finding::Policed;
+            return PolicerCheck::Policed;
         }
         self.bw = Some(bw);
         self.begin(seen);
-        Finding::Nothing
+        PolicerCheck::Nothing
     }
 }
 
@@ -166,21 +166,21 @@ mod tests {
         let mut law = LongTerm::default();
         // The first loss begins an interval, and counts its round; three more, then a loss ends it: 300 packets in 300 ms.
         let mut see = |n, delivered, total, lost| law.update(&round(n, delivered, total, lost), MSS, MARGIN);
-        assert_eq!(see(0, 1000, 0, false), Finding::Nothing);
-        assert_eq!(see(1, 1100, 30, true), Finding::Nothing);
-        assert_eq!(see(2, 1200, 60, true), Finding::Nothing);
-        assert_eq!(see(3, 1300, 90, true), Finding::Nothing);
-        assert_eq!(see(4, 1400, 120, true), Finding::Nothing, "90 of 300: the first interval");
+        assert_eq!(see(0, 1000, 0, false), PolicerCheck::Nothing);
+        assert_eq!(see(1, 1100, 30, true), PolicerCheck::Nothing);
+        assert_eq!(see(2, 1200, 60, true), PolicerCheck::Nothing);
+        assert_eq!(see(3, 1300, 90, true), PolicerCheck::Nothing);
+        assert_eq!(see(4, 1400, 120, true), PolicerCheck::Nothing, "90 of 300: the first interval");
         for n in 5..8 {
-            assert_eq!(see(n, 1000 + 100 * n, 30 * n, true), Finding::Nothing);
+            assert_eq!(see(n, 1000 + 100 * n, 30 * n, true), PolicerCheck::Nothing);
         }
-        assert_eq!(see(8, 1800, 240, true), Finding::Policed, "120 of 400, at the same rate");
+        assert_eq!(see(8, 1800, 240, true), PolicerCheck::Policed, "120 of 400, at the same rate");
         // A packet per ms.
         assert_eq!(law.rate(), Bandwidth::over(MSS * 1000, MSS, Span::s(1)));
         for n in 9..56 {
-            assert_eq!(law.update(&round(n, 2000, 240, false), MSS, MARGIN), Finding::Nothing);
+            assert_eq!(law.update(&round(n, 2000, 240, false), MSS, MARGIN), PolicerCheck::Nothing);
         }
-        assert_eq!(law.update(&round(56, 2000, 240, false), MSS, MARGIN), Finding::Expired);
+        assert_eq!(law.update(&round(56, 2000, 240, false), MSS, MARGIN), PolicerCheck::Expired);
         assert_eq!(law.rate(), None);
     }
 

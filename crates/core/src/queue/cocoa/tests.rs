@@ -14,7 +14,7 @@ struct Bench {
 }
 
 /// A flow as a test sees it: limit, decision, idle time of the decision in ms, packets queued.
-type Seen = (u32, Option<Decision>, f64, u32);
+type Seen = (u32, Option<CocoaDecision>, f64, u32);
 
 impl Bench {
     fn new(params: &CocoaParams) -> Bench {
@@ -82,29 +82,29 @@ fn the_four_branches_of_algorithm_1() {
     let mut b = Bench::new(&small(4));
     // The first interval ends with the first drop; it has no length, and neither has the guard interval.
     assert_eq!(b.offer(1, 5), 1);
-    assert_eq!(b.seen(1), (4, Some(Decision::BeganAnew), 0.0, 4));
+    assert_eq!(b.seen(1), (4, Some(CocoaDecision::BeganAnew), 0.0, 4));
     assert_eq!(b.guard_ends_ms(1), 0.0);
     // Four packets until 4 ms, nothing until 6 ms. At 8 ms the queue is full: in 6 ms four were sent, in 2 ms it would have
     // been 4 · 2 / 6 = 1.33.
     b.send_at(&[1.0, 2.0, 3.0, 4.0]);
     assert_eq!(b.at(6.0).offer(1, 4), 0);
     assert_eq!(b.at(8.0).offer(1, 1), 0, "the packet that made the limit grow is let in");
-    assert_eq!(b.seen(1), (5, Some(Decision::Grew), 2.0, 5));
+    assert_eq!(b.seen(1), (5, Some(CocoaDecision::Grew), 2.0, 5));
     // The next full queue ends an interval of 8 ms that is not representative: 1.25 · 8 ms of guard.
     assert_eq!(b.offer(1, 1), 1);
-    assert_eq!(b.seen(1), (5, Some(Decision::BeganAnew), 2.0, 5));
+    assert_eq!(b.seen(1), (5, Some(CocoaDecision::BeganAnew), 2.0, 5));
     assert_eq!(b.guard_ends_ms(1), 18.0);
     // An interval of 4 ms within the guard interval; its queue never fell below 3.
     b.send_at(&[9.0, 10.0]);
     assert_eq!(b.at(11.0).offer(1, 2), 0);
     assert_eq!(b.at(12.0).offer(1, 1), 1);
-    assert_eq!(b.seen(1), (5, Some(Decision::NextInterval), 0.0, 5));
+    assert_eq!(b.seen(1), (5, Some(CocoaDecision::NextInterval), 0.0, 5));
     // One of 7 ms, whose queue never fell below 4, ends after it: 4 packets of standing queue, thrown out from the tail
     // with the packet that has come.
     b.send_at(&[13.0]);
     assert_eq!(b.at(14.0).offer(1, 1), 0);
     assert_eq!(b.at(19.0).offer(1, 1), 5);
-    assert_eq!(b.seen(1), (1, Some(Decision::Judged), 0.0, 1));
+    assert_eq!(b.seen(1), (1, Some(CocoaDecision::Judged), 0.0, 1));
     assert_eq!(b.guard_ends_ms(1), 19.0 + 8.75);
 }
 
@@ -116,7 +116,7 @@ fn a_limit_at_most_doubles() {
     // A second of idleness: a thousand packets more would have been sent.
     b.at(1004.0).offer(1, 4);
     assert_eq!(b.offer(1, 1), 0);
-    assert_eq!(b.seen(1), (8, Some(Decision::Grew), 1000.0, 5));
+    assert_eq!(b.seen(1), (8, Some(CocoaDecision::Grew), 1000.0, 5));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn new_flows_start_with_what_earlier_ones_have_come_to() {
     b.at(1004.0).offer(1, 6);
     assert_eq!(b.seen(1).0, 8);
     b.offer(1, 3);
-    assert_eq!(b.seen(1).1, Some(Decision::BeganAnew));
+    assert_eq!(b.seen(1).1, Some(CocoaDecision::BeganAnew));
     // 4 from its first drop, then 8 with a weight of an eighth: 4.5.
     b.offer(2, 1);
     assert_eq!(b.seen(2).0, 4);
@@ -159,7 +159,7 @@ fn an_interval_without_a_departure_shows_no_standing_queue() {
     let mut b = Bench::new(&small(4));
     b.offer(1, 5);
     assert_eq!(b.at(50.0).offer(1, 1), 1, "judged: the guard interval had no length");
-    assert_eq!(b.seen(1), (4, Some(Decision::Judged), 0.0, 4), "nothing was sent: nothing is known");
+    assert_eq!(b.seen(1), (4, Some(CocoaDecision::Judged), 0.0, 4), "nothing was sent: nothing is known");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_limit_has_a_floor() {
     b.send_at(&[1.0]);
     b.at(2.0).offer(1, 1);
     assert_eq!(b.at(3.0).offer(1, 1), 2, "a standing queue of 3, but 3 may stay");
-    assert_eq!(b.seen(1), (3, Some(Decision::Judged), 0.0, 3));
+    assert_eq!(b.seen(1), (3, Some(CocoaDecision::Judged), 0.0, 3));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn parts_of_a_packet_count_with_the_next_ones() {
         let first = b.seen(1);
         // The next one is dropped, and what was let in stays, although it is beyond the limit.
         assert_eq!(b.offer(1, 1), 1);
-        assert_eq!(b.seen(1), (first.0, Some(Decision::BeganAnew), 1.0, 5));
+        assert_eq!(b.seen(1), (first.0, Some(CocoaDecision::BeganAnew), 1.0, 5));
         assert_eq!(b.guard_ends_ms(1), 9.0 + 1.25 * 9.0);
         b.send_at(&[10.0, 11.0, 12.0, 13.0, 14.0]);
         b.at(15.0).offer(1, 4);
@@ -192,7 +192,7 @@ fn parts_of_a_packet_count_with_the_next_ones() {
         (first, b.seen(1))
     };
     // 4 · 1 / 8 = 0.5, then 5 · 1 / 9 = 0.56: 5.06.
-    let grew = |limit, packets| (limit, Some(Decision::Grew), 1.0, packets);
+    let grew = |limit, packets| (limit, Some(CocoaDecision::Grew), 1.0, packets);
     assert_eq!(life(Growth::Exact), (grew(4, 5), grew(5, 5)));
     assert_eq!(life(Growth::Whole), (grew(4, 5), grew(4, 5)), "rounded down each time");
 }
@@ -204,20 +204,20 @@ fn a_short_pause_keeps_an_older_interval_from_being_judged() {
         // The first interval lasts 80 ms, so that the guard interval ends at 180 ms.
         b.offer(1, 4);
         assert_eq!(b.at(80.0).offer(1, 1), 1);
-        assert_eq!((b.seen(1), b.guard_ends_ms(1)), ((4, Some(Decision::BeganAnew), 0.0, 4), 180.0));
+        assert_eq!((b.seen(1), b.guard_ends_ms(1)), ((4, Some(CocoaDecision::BeganAnew), 0.0, 4), 180.0));
         // 80 ms in which three wait at least.
         b.send_at(&[100.0]);
         b.offer(1, 1);
         assert_eq!(b.at(160.0).offer(1, 1), 1);
-        assert_eq!(b.seen(1), (4, Some(Decision::NextInterval), 0.0, 4));
+        assert_eq!(b.seen(1), (4, Some(CocoaDecision::NextInterval), 0.0, 4));
         // 50 ms in which the queue runs dry for 1 ms, and the guard interval is over. The longest interval shows three packets of
         // standing queue, but the last one shows that there is none: the packet is let in, and nothing is taken away.
         b.send_at(&[170.0, 171.0, 172.0, 173.0]);
         b.at(174.0).offer(1, 4);
         assert_eq!(b.at(210.0).offer(1, 1), 0, "4 · 1 / 49 of a packet");
-        assert_eq!(b.seen(1), (4, Some(Decision::Grew), 1.0, 5), "{growth:?}");
+        assert_eq!(b.seen(1), (4, Some(CocoaDecision::Grew), 1.0, 5), "{growth:?}");
         assert_eq!(b.at(211.0).offer(1, 1), 1);
-        assert_eq!(b.seen(1), (4, Some(Decision::BeganAnew), 1.0, 5), "{growth:?}");
+        assert_eq!(b.seen(1), (4, Some(CocoaDecision::BeganAnew), 1.0, 5), "{growth:?}");
         assert_eq!(b.guard_ends_ms(1), 311.0, "1.25 · 80 ms");
     }
 }
@@ -229,7 +229,7 @@ fn without_a_pause_nothing_is_let_in() {
     b.send_at(&[1.0, 2.0, 3.0]);
     b.at(4.0).offer(1, 3);
     assert_eq!(b.at(5.0).offer(1, 1), 2, "a standing queue of one, and the one that has come");
-    assert_eq!(b.seen(1), (3, Some(Decision::Judged), 0.0, 3));
+    assert_eq!(b.seen(1), (3, Some(CocoaDecision::Judged), 0.0, 3));
 }
 
 #[test]
