@@ -37,7 +37,7 @@ pub(crate) struct Resources {
     pub(crate) known: usize,
 }
 
-/// Ends runs when it is told to, and counts those that have finished.
+/// Ends runs on request, and counts those that have finished.
 #[derive(Default)]
 struct Stop {
     told: AtomicBool,

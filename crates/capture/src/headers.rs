@@ -149,7 +149,7 @@ fn ecn_flags(flow: &Flow, packet: &Packet) -> (bool, bool, bool) {
     }
 }
 
-/// A packet's source port and destination port. They tell all flows, and the subflows of a connection, apart.
+/// A packet's source port and destination port. They identify a flow, and a subflow of a connection.
 fn ports(flow: &Flow, packet: &Packet) -> [u16; 2] {
     let number = match flow.transport {
         Transport::Quic => packet.flow * 2 + u32::from(packet.subflow),

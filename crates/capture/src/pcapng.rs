@@ -130,7 +130,7 @@ struct Counts {
 #[derive(Clone, Copy)]
 struct Drop {
     hop: u16,
-    /// Why and when; `None` if the world cannot tell.
+    /// Why and when; `None` if the world does not know.
     cause: Option<(DropReason, Time)>,
 }
 

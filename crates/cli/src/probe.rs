@@ -73,7 +73,7 @@ pub(crate) struct Probe {
     /// Longest duration of everything
     #[arg(long = "for", value_name = "TIME", default_value = "15s", allow_hyphen_values = true)]
     span: String,
-    /// Addresses of this host to send from. With two, a second probe sends one flow from each, which tells fairness between hosts from
+    /// Addresses of this host to send from. With two, a second probe sends one flow from each, which distinguishes fairness between hosts from
     /// fairness between flows; each has its --for, and half of the data
     #[arg(long, value_name = "ADDR[,ADDR]", value_delimiter = ',', conflicts_with = "tcp")]
     from: Vec<IpAddr>,
@@ -134,7 +134,7 @@ impl Probe {
             #[cfg(target_os = "linux")]
             return web::run(url, self.ca.as_deref(), &self.span, &self.max_data, self.json);
             #[cfg(not(target_os = "linux"))]
-            return Err(Failure::usage(format!("--tcp {url}: only Linux tells the RTT of a download")));
+            return Err(Failure::usage(format!("--tcp {url}: only Linux reports the RTT of a download")));
         }
         let host = self.host.as_deref().unwrap_or_default();
         let text = token::text(self.token.as_deref(), self.token_file.as_deref())?.ok_or_else(|| {

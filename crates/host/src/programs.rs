@@ -211,7 +211,7 @@ impl<'a> Programs<'a> {
     /// Posts the kernel's figures of the programs' connections.
     ///
     /// # Errors
-    /// When the kernel does not tell them.
+    /// When the kernel does not report them.
     pub fn look(&mut self, endpoint_stats: &EndpointStats) -> Result<(), HostError> {
         for (place, diag) in self.diags.iter_mut().enumerate() {
             let Some(diag) = diag else { continue };

@@ -16,7 +16,7 @@ const LENGTH: usize = 4;
 /// A note of ELF: the length of its name, that of its value, the kind `XEN_ELFNOTE_PHYS32_ENTRY`, the name.
 const ENTRIES: [&[u8]; 2] = [b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0", b"\x04\0\0\0\x08\0\0\0\x12\0\0\0Xen\0"];
 
-/// Writes the kernel of a compressed image, or tells why it stays compressed.
+/// Writes the kernel of a compressed image, or says why it stays compressed.
 ///
 /// # Errors
 /// A file cannot be read or written.

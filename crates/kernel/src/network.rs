@@ -352,7 +352,7 @@ fn rules(
     places.flat_map(|place| rules_at(place, ways, programs, is_of)).collect()
 }
 
-/// What tells whose packet it is. Programs choose their ports, and have addresses of their own.
+/// The fields that identify a packet's flow. Programs choose their ports, and have addresses of their own.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Selector {
     Port(&'static str),
@@ -380,7 +380,7 @@ fn rules_at(
         };
         Some(way.pairs.get(at).copied())
     };
-    // What tells the flow, first and last flow, next.
+    // The identifying field, first and last flow, next.
     let mut runs: Vec<(Selector, usize, usize, Option<usize>)> = Vec::new();
     for (n, (ways, port)) in ways.iter().zip(["dport", "sport"]).enumerate() {
         let of_family = ways.iter().enumerate().filter(|&(flow, _)| is_of(flow));

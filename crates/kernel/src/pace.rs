@@ -1,9 +1,9 @@
-//! How a guest's time passes, and what `qemu` and the guest's kernel are told for it.
+//! How a guest's time passes, and the options of `qemu` and of the guest's kernel that this takes.
 use std::fs::File;
 
-/// The emulated processor: `rep movsb` is slow to emulate, so the kernel is told that it is not fast.
+/// The emulated processor: `rep movsb` is slow to emulate, so the kernel must not believe that it is fast.
 const PROCESSOR: &str = "max,-erms,-fsrm";
-/// The host's processor with KVM, without a register that tells of the processor's mitigations: the command line switches those off, and a KVM that itself runs
+/// The host's processor with KVM, without the register that lists the processor's mitigations: the command line switches those off, and a KVM that itself runs
 /// in a virtual machine may offer the register and then refuse to set it, which ends `qemu`.
 const HOST_PROCESSOR: &str = "host,-arch-capabilities";
 /// The kernel's command line.

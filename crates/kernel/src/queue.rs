@@ -350,7 +350,7 @@ impl Form {
             }
             CakesOverhead => {
                 let own = narrows_core::Bytes::parse(value).ok_or_else(bad)?.0;
-                // The hop's own overhead is in the length that the kernel tells cake.
+                // The hop's own overhead is in the length that cake gets from the kernel.
                 let added = (own + ETHERNET).checked_sub(link.mtu.0.saturating_sub(MTU)).filter(|&added| added <= 256);
                 let told =
                     added.ok_or_else(|| format!("`{parameter} = {value}` is out of the range of Linux's cake"))?;

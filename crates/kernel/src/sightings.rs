@@ -1,7 +1,7 @@
 //! The packets of a run, put together from where they came by.
 //!
 //! The guest sees packets at [`spots`]: at the hosts' devices, and in the router where they come out of a device. Only the time to live and the ECN field of
-//! a packet change on its way, and the header's checksum with them. The other bytes tell which packet it is.
+//! a packet change on its way, and the header's checksum with them. The other bytes identify the packet.
 use crate::network::{IN_SIDE, Network, TO_SIDE, out_of};
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use narrows_core::{DropReason, Time};

@@ -38,7 +38,7 @@ pub struct Lab {
 
 /// The modules of the line to the host.
 const LINE: [&str; 2] = ["virtio_pci", "virtio_console"];
-/// The module that tells the state of connections.
+/// The module that reports the state of connections.
 const DIAGNOSTICS: &str = "tcp_diag";
 /// Bytes of a flow's state in the guest, beside its distributions: two sockets with their buffers.
 const FLOW: u64 = 100_000;

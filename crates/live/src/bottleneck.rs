@@ -68,7 +68,7 @@ impl Running<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Were both told to stop, or has one ended by itself?
+    /// Were both stopped, or has one ended by itself?
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -70,7 +70,7 @@ impl LoadStreams {
     }
 }
 
-/// Receives a transfer to its end, which begins within that time; returns its length. `tell` hears how much it is so far.
+/// Receives a transfer to its end, which begins within that time; returns its length. `tell` gets the bytes received so far.
 pub(crate) async fn receive(
     quic: &Connection,
     within: Duration,

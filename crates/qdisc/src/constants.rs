@@ -124,7 +124,7 @@ fn check_cocoa(queue: &QueueConfig, p: &CocoaParams) -> Result<(), String> {
     lacks(queue, "guard_rtts", p.guard_rtts == defaults.guard_rtts, "none: most packets carry no spin bit")?;
     lacks(queue, "pacing", p.pacing == defaults.pacing, "false: a BPF program does not pace")?;
     lacks(queue, "buckets", p.buckets == defaults.buckets, "1024, as it is in a BPF program")?;
-    lacks(queue, "orphan_mask", p.orphan_mask == defaults.orphan_mask, "1023: a BPF program tells 1024 flows apart")?;
+    lacks(queue, "orphan_mask", p.orphan_mask == defaults.orphan_mask, "1023: a BPF program distinguishes 1024 flows")?;
     lacks(queue, "limit", p.limit.0 <= MAX_PACKETS, &format!("at most {MAX_PACKETS}p, the places in a BPF program"))
 }
 

@@ -99,7 +99,7 @@ impl Config {
     ///
     /// # Errors
     /// When there is no such controller or it has no such parameter, or when it needs to know how many packets were marked, which the
-    /// transport does not tell; the error says what is allowed.
+    /// transport does not report; the error says what is allowed.
     pub fn controller(self, text: &str) -> Result<Config, Error> {
         let config = registry::read(text).map_err(Error::Config)?;
         self.controlled_by(config)
@@ -289,7 +289,7 @@ impl Config {
     /// noq's settings of a client. `paths`: how many there may be.
     pub(crate) fn client_transport(&self, paths: u32) -> Result<TransportConfig, Error> {
         let mut transport = self.transport(paths)?;
-        // The RTT of a packet is measured without the receiver's delay, which noq does not tell its controllers: ask for none.
+        // The RTT of a packet is measured without the receiver's delay, which noq does not report to its controllers: ask for none.
         let mut acknowledgments = AckFrequencyConfig::default();
         acknowledgments.max_ack_delay(Some(Duration::from_millis(1)));
         transport.ack_frequency_config(Some(acknowledgments));

@@ -1,4 +1,4 @@
-//! noq's controllers, which tell what happens to one [`SharedControl`] for all paths of a connection.
+//! noq's controllers, which pass their events on to one [`SharedControl`] for all paths of a connection.
 use crate::config::Observer;
 use crate::event::{Event, What};
 use crate::shared_control::{HANDSHAKE_WINDOW, Meters, PathLimits, RttSample, SharedControl};
@@ -122,7 +122,7 @@ impl Control {
     }
 
     fn tell(&mut self, now: Instant, what: What) {
-        // A connection takes the time before it locks, so two tasks may tell in another order than their times.
+        // A connection takes the time before it locks, so the events of two tasks may arrive out of the order of their times.
         self.last = self.last.max(self.since_epoch(now));
         let event = Event { at: self.last, what };
         if let Some(recorder) = &mut self.recorder {

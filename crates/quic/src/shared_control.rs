@@ -197,7 +197,7 @@ impl SharedControl {
             self.acked.sort_unstable_by_key(|&(number, _)| std::cmp::Reverse(number));
             let mut news = control.begin(index);
             for (number, packet) in self.acked.drain(..) {
-                // noq does not tell the receiver's delay, so the receiver is asked for next to none.
+                // noq does not report the receiver's delay, so the receiver is asked for next to none.
                 let delay = (number == largest).then_some(Span::ZERO);
                 control.acknowledged(&mut news, number, &packet, delay, at);
             }
@@ -232,7 +232,7 @@ impl SharedControl {
         control.lost(news, &packet, at);
     }
 
-    /// One path is lost, and with it what a detector could tell.
+    /// One path is lost, and with it the detector's evidence.
     fn fall_back(&mut self, path: u8, at: Time) {
         self.settle();
         self.only = Some(path);

@@ -322,7 +322,7 @@ fn tex(text: &str) -> String {
 
 /// The size of a pixel of the drawing, pt: a figure is as wide as two thirds of a page, where its letters have 7 pt.
 const POINT: f64 = 340.0 / (WIDTH * SCALE) as f64;
-/// The first bytes of the second line of a PDF, above 127 as its standard asks: they tell our files from others.
+/// The first bytes of the second line of a PDF, above 127 as its standard asks: they mark our files.
 pub(crate) const PDF_MARKER: &[u8; 4] = b"\xce\xd2\xd7\xd3";
 /// The first words of a PGF file.
 pub(crate) const PGF_MARKER: &str = "% A figure by Narrows";

@@ -227,7 +227,7 @@ pub enum What {
     Enqueued(u16),
     /// It was dropped: on arrival, in the queue, or behind the link.
     Dropped(u16, DropReason),
-    /// It came to the hop's queue at this time and never left it. When it was dropped, and why, the world cannot tell.
+    /// It came to the hop's queue at this time and never left it. The world does not know when it was dropped, or why.
     Vanished(u16),
     /// The hop's queue marked it CE; reported with its dequeue.
     Marked(u16),

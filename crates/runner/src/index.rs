@@ -154,7 +154,7 @@ impl Index {
             return Err(io::ErrorKind::InvalidData.into());
         }
         match text.last() {
-            // The first line was cut off within what tells an index from other files.
+            // The first line was cut off within the mark of an index.
             Some(_) if text.len() < BEGINNING.len() => file.set_len(0)?,
             // The rest of a line that was cut off; `parse` leaves it out, unless only its end is missing.
             Some(&last) if last != b'\n' => file.write_all(b"\n")?,

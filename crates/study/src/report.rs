@@ -77,7 +77,7 @@ impl Report<'_> {
             }
             match &self.beside {
                 Some(beside) => heads.extend(beside.names.iter().map(|name| head(name))),
-                // A sweep of one's own has nothing to tell measured figures from.
+                // A user's sweep has no published figures beside its own.
                 None => heads.push(head(if study.file.is_some() { "" } else { "measured" })),
             }
         }

@@ -227,7 +227,7 @@ impl Blueprint<queues::Queues> for Agent {
 }
 
 params! {
-    /// None: an agent is told what to do while it runs.
+    /// None: an agent gets its actions while it runs.
     pub struct NoParams {}
 }
 

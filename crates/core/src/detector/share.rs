@@ -261,7 +261,7 @@ impl Share {
     }
 }
 
-/// s: what comes in one acknowledgment came at no rate that one could tell.
+/// s: data of one acknowledgment has no delivery rate.
 const MIN_SPAN: f64 = 1e-6;
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Diag {
     /// Opens diagnostics that hear also of connections that end from now on.
     ///
     /// # Errors
-    /// When the kernel has no socket diagnostics, or does not tell this process (Linux 4.2, `CAP_NET_ADMIN`).
+    /// When the kernel has no socket diagnostics, or does not answer this process (Linux 4.2, `CAP_NET_ADMIN`).
     pub fn with_ended(namespace: &Namespace) -> Result<Diag, HostError> {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
@@ -97,7 +97,7 @@ impl Diag {
     /// [`Diag::with_ended`].
     ///
     /// # Errors
-    /// When the kernel had more to tell than it keeps.
+    /// When the kernel had to drop some of its messages.
     pub fn ended(&mut self) -> Result<Vec<(FlowKey, Sample)>, HostError> {
         let mut found = Vec::new();
         let Some(socket) = &self.ended else { return Ok(found) };

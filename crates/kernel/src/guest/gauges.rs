@@ -1,11 +1,11 @@
 //! What a discipline in the kernel shows of its inner state, by the names that the simulator's disciplines give it.
 //!
-//! The kernel tells each discipline's statistics as a structure of its own (`TCA_STATS_APP`, linux/pkt_sched.h; ours in `narrows/netlink.h`). A value
+//! The kernel reports each discipline's statistics as a structure of its own (`TCA_STATS_APP`, linux/pkt_sched.h; ours in `narrows/netlink.h`). A value
 //! is taken where it means what the simulator's gauge of this name means. Gauges of single flows are missing: the kernel does not say which
 //! flow a class is.
 use narrows_core::queue::Observer;
 
-/// Shows the gauges of a discipline with this name, from its statistics. Where the kernel tells less than is expected, a gauge is missing.
+/// Shows the gauges of a discipline with this name, from its statistics. Where the kernel reports less than is expected, a gauge is missing.
 pub(super) fn observe(queue: &str, stats: &[u8], out: &mut dyn Observer) {
     let Some(gauges) = GAUGES.iter().find(|of| of.0 == queue).map(|of| of.1) else { return };
     for &(name, take) in gauges {

@@ -63,7 +63,7 @@ fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) 
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
         let mut complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         if complaint.starts_with("Unknown qdisc") {
-            complaint += "\nThis `tc` does not know the queue's options, and the lab has no plug-in that tells it. \
+            complaint += "\nThis `tc` does not know the queue's options, and the lab has no plug-in that teaches it. \
                           `narrows lab fetch` builds the plug-ins; it needs make and a C compiler.";
         }
         if output.status.success() {
@@ -77,7 +77,7 @@ fn commands(namespace: &Namespace, program: &str, options: &[&str], text: &str) 
     namespace.run(run).map_err(|error| failed(error.to_string()))?.map_err(failed)
 }
 
-/// What `tc` tells of the filters that count a side's datagrams, as JSON.
+/// The report of `tc` about the filters that count a side's datagrams, as JSON.
 pub(super) fn counters(namespace: &Namespace) -> Result<serde_json::Value, WorldError> {
     let failed = |error: String| WorldError::Failed(format!("`tc` in the guest: {error}"));
     let ask = || {

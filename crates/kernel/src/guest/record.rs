@@ -301,7 +301,7 @@ impl Datagrams {
     }
 }
 
-/// Datagrams by flow's number, as `tc` tells it of the filters that count them.
+/// Datagrams by flow's number, as `tc` reports it for the filters that count them.
 pub(super) fn datagrams(filters: &serde_json::Value) -> impl Iterator<Item = (usize, Datagrams)> {
     let of = |filter: &serde_json::Value| {
         let options = filter.get("options")?;

@@ -39,7 +39,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// How often programs that may still run after the end are looked after.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
-/// What a run tells while it goes on.
+/// The progress of a run.
 pub(super) enum Event {
     /// It has come this far.
     At(Time),
@@ -56,7 +56,7 @@ pub(super) enum Event {
 /// Packets of a message.
 const CHUNK: usize = 4096;
 
-/// Runs a scenario to its end. `tell` hears how it goes on, and ends it by `false`.
+/// Runs a scenario to its end. `tell` gets its progress, and ends it with `false`.
 pub(super) fn run(
     scenario: &Scenario,
     recorded: Option<Recorded>,

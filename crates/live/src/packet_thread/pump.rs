@@ -164,7 +164,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
         self
     }
 
-    /// Runs until it is told to stop or until `end`, with everything recorded up to that time.
+    /// Runs until it is stopped or until `end`, with everything recorded up to that time.
     pub fn run(mut self, stop: &AtomicBool, end: Option<Time>) -> Result<Outcome, Errno> {
         // A link fast enough for uncut super-packets keeps its thread busy, which would occupy a CPU at real-time priority.
         keep_times(if self.whole { Work::Ordinary } else { Work::Packets });

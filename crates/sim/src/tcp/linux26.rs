@@ -1,4 +1,4 @@
-//! Recovery as in Linux 2.6: forward acknowledgments (FACK) tell what is lost, and rate halving brings the window down. There are no loss
+//! Recovery as in Linux 2.6: forward acknowledgments (FACK) decide what is lost, and rate halving brings the window down. There are no loss
 //! probes and no reordering window. After Linux 2.6.26 (`tcp_fastretrans_alert`, `tcp_update_scoreboard`, `tcp_mark_lost_retrans`) without
 //! `tcp_head_timedout`, and with the check for spurious timeouts (F-RTO) of today.
 use super::ack::AckSummary;

@@ -1,4 +1,4 @@
-//! The record of every packet: what the hosts tell it. Only a side that records calls these functions.
+//! The record of every packet, filled by the hosts. Only a side that records calls these functions.
 use super::{Hosts, World};
 use crate::endpoint::Transport;
 use crate::segment::{Returning, Segment, SegmentKind};

@@ -358,7 +358,7 @@ mod tests {
         let script = [(1, 'r'), (4, 'd'), (10, 'r'), (20, 'r')];
         assert_eq!(accuracy(&script, &fair), (Some(3.0 / 19.0), 4));
         assert_eq!(accuracy(&script, &shared), (Some(16.0 / 19.0), 4));
-        // It becomes shared at 5 s: the recoveries after it tell the truth as well.
+        // It becomes shared at 5 s: the recoveries after it are evidence as well.
         assert_eq!(accuracy(&script, &[(Time::ZERO, true), (at(5), false)]), (Some(1.0), 4));
     }
 

@@ -1,6 +1,6 @@
 //! One download over HTTP/1.1, with TLS or without: read at a pace, with its RTTs.
 //!
-//! A receiver of data is not told how long they wait: the kernel's own estimate of it (`tcpi_rcv_rtt`) stays at the lowest (41 ms where packets waited 50 ms longer). So the client sends single bytes of
+//! A receiver of data does not learn how long they wait: the kernel's own estimate of it (`tcpi_rcv_rtt`) stays at the lowest (41 ms where packets waited 50 ms longer). So the client sends single bytes of
 //! another request, which it never completes, and sees in `TCP_INFO` when each is acknowledged. Acknowledgments come with the data, through the queue of this flow.
 use super::Flow;
 use super::deadline::{Deadline, Timed};

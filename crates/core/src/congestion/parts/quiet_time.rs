@@ -1,6 +1,6 @@
 //! A time in which the controller itself keeps the rate down: what packets sent in it measure says nothing of the path.
 //!
-//! Source: Linux `bbr_update_min_rtt`, which tells the transport that the application were limiting it. Here the
+//! Source: Linux `bbr_update_min_rtt`, which marks the transport as application-limited. Here the
 //! controller knows its own packets again by what had been delivered when they were sent.
 use crate::Bytes;
 

@@ -25,7 +25,7 @@ pub struct Trials<R> {
     srtt: Option<Span>,
     /// Whether anything was acknowledged or lost.
     heard: bool,
-    /// A delivery whose acknowledgment may tell of a packet sent later.
+    /// A delivery whose acknowledgment may cover a packet sent later.
     newest: Option<PacketFeedback>,
 }
 

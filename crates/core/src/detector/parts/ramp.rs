@@ -9,7 +9,7 @@ use crate::time::{Span, Time};
 /// Intervals whose packets may still be under way.
 pub const KEPT: usize = 8;
 /// The rate stops doubling once it is more than this multiple of what arrives: both subflows then send far more than any share.
-/// CoDel needs this overload before its drops tell two queues from one.
+/// CoDel needs this overload before its drops distinguish two queues from one.
 const PLENTY: u64 = 16;
 /// Steps that begin before the first of them can be heard of: one lasts a round trip.
 const UNHEARD: u64 = 2;
