@@ -77,12 +77,13 @@ pub use block::Block;
 pub use elsewhere::{Privilege, gain};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use namespace::Namespace;
+pub use netlink::QdiscStats;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use privilege::{Privilege, gain};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use process::Process;
 #[cfg(all(feature = "linux", target_os = "linux"))]
-pub use qdisc::{Qdisc, QdiscStats};
+pub use qdisc::Qdisc;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use serving::LONGEST_START;
 #[cfg(all(feature = "linux", target_os = "linux"))]

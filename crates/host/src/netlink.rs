@@ -15,9 +15,21 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use crate::Route;
-use crate::qdisc::QdiscStats;
 
 mod qdisc;
+
+/// A discipline's counters since it was added, and its length now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QdiscStats {
+    /// Packets sent. The kernel counts modulo 2³².
+    pub packets: u32,
+    /// Bytes sent, as the discipline counts a packet's length.
+    pub bytes: u64,
+    /// Packets dropped, before they waited or after.
+    pub drops: u32,
+    /// Packets that wait.
+    pub backlog: u32,
+}
 
 /// A routing socket.
 #[derive(Debug)]

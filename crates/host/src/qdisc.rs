@@ -1,20 +1,7 @@
 //! What the kernel counts of a queueing discipline, asked for again and again.
-use crate::netlink::Netlink;
+use crate::netlink::{Netlink, QdiscStats};
 use crate::tun::index_of;
 use crate::{HostError, Namespace};
-
-/// A discipline's counters since it was added, and its length now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct QdiscStats {
-    /// Packets sent. The kernel counts modulo 2³².
-    pub packets: u32,
-    /// Bytes sent, as the discipline counts a packet's length.
-    pub bytes: u64,
-    /// Packets dropped, before they waited or after.
-    pub drops: u32,
-    /// Packets that wait.
-    pub backlog: u32,
-}
 
 /// The discipline on a device in a namespace.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 use crate::palette::{self, Paint};
 use crate::spread::Point;
 use crate::thin;
-use crate::vector::{self, Mark, Recorder};
+use crate::vector::{self, Mark, Recorder, SCALE, WIDTH};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
@@ -499,11 +499,8 @@ const fn px(n: i32) -> i32 {
 
 /// Most lines that share a panel: those that a legend of one row names, and colours without dashes distinguish.
 pub const MOST_OVERLAID: usize = 5;
-/// Width of a figure, and its height where all lines share a panel, px.
-pub(crate) const WIDTH: i32 = 640;
+/// Height of a figure where all lines share a panel, px.
 const HEIGHT: i32 = 360;
-/// Pixels of the drawing per pixel of the figure.
-pub(crate) const SCALE: i32 = 4;
 const FONT: i32 = 16;
 /// Smallest letters of a long title, px.
 const SMALLEST: i32 = 12;

@@ -2,7 +2,6 @@
 //!
 //! PDF is written with `pdf-writer`. A converter from SVG (`svg2pdf`) would bring a hundred crates and need fonts to be found on the
 //! machine, so that the bytes would depend on it; the texts here are in Helvetica, which every viewer has. LaTeX sets the texts of PGF.
-use crate::draw::{SCALE, WIDTH};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use pdf_writer::{Content, Filter, Finish as _, Name, Pdf, Rect, Ref, Str, types::LineJoinStyle};
 use plotters::style::text_anchor::{HPos, VPos};
@@ -320,6 +319,10 @@ fn tex(text: &str) -> String {
     out
 }
 
+/// Width of a figure, px.
+pub(crate) const WIDTH: i32 = 640;
+/// Pixels of the drawing per pixel of the figure.
+pub(crate) const SCALE: i32 = 4;
 /// The size of a pixel of the drawing, pt: a figure is as wide as two thirds of a page, where its letters have 7 pt.
 const POINT: f64 = 340.0 / (WIDTH * SCALE) as f64;
 /// The first bytes of the second line of a PDF, above 127 as its standard asks: they mark our files.

@@ -1,6 +1,6 @@
 //! Builds a world from a scenario.
 use crate::budget::{Meter, budget};
-use crate::endpoint::{Armed, Awaited, Connection, Place, Transport};
+use crate::endpoint::{Armed, Awaited, Connection, Place};
 use crate::event::{EventKind, Events, MAX_INDEX, TieBreak};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::large_pages;
@@ -9,6 +9,7 @@ use crate::parallel::Windows;
 use crate::quic::{self, Quic};
 use crate::side::{Side, Uplink as _};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
+use crate::transport::Transport;
 use crate::udp::Udp;
 use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};

@@ -2,13 +2,8 @@
 //!
 //! An endpoint is sans-I/O, as in quinn-proto. The world passes packets, acknowledgments and timers to it, and asks it for the
 //! next packet and the time of its next timer. An endpoint knows neither events nor routes. Each transport
-//! implements [`Endpoint`] in its own file, and [`Transport`] is an enum of them. Instead of a function table, the code that
-//! handles an event is compiled once for each transport ([`dispatch`]).
-use crate::media::Media;
-use crate::quic::Quic;
+//! implements [`Endpoint`] in its own file.
 use crate::segment::{Returning, Segment};
-use crate::tcp::Tcp;
-use crate::udp::Udp;
 use narrows_core::congestion::{ControllerConfig, Marks};
 use narrows_core::{Ecn, Rate, Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -18,9 +13,6 @@ use narrows_world::record::video::VideoRecord;
 
 /// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
 pub(crate) trait Endpoint {
-    /// The flow's ends, if they use this transport.
-    fn of(transport: &mut Transport) -> Option<&mut Self>;
-
     /// Length of the packet that opens a connection, and of its answer, over IPv4.
     fn handshake_len(&self) -> u32 {
         0
@@ -176,118 +168,6 @@ pub(crate) struct Outgoing {
     pub(crate) segment: Segment,
     pub(crate) ecn: Ecn,
     pub(crate) spin: bool,
-}
-
-/// The transport of a flow.
-// A box would cost a cache miss per event of a TCP flow, and would keep the state from being prefetched with the flow's.
-#[expect(clippy::large_enum_variant, reason = "datagram flows are few and pay for it with memory only")]
-pub(crate) enum Transport {
-    Tcp(Tcp),
-    Quic(Box<Quic>),
-    Udp(Udp),
-    Media(Box<Media>),
-}
-
-/// Calls a function that is generic over [`Endpoint`], for the transport of a flow.
-macro_rules! dispatch {
-    ($transport:expr, $End:ident => $call:expr) => {
-        match $transport {
-            Transport::Tcp(_) => {
-                type $End = $crate::tcp::Tcp;
-                $call
-            }
-            Transport::Quic(_) => {
-                type $End = $crate::quic::Quic;
-                $call
-            }
-            Transport::Udp(_) => {
-                type $End = $crate::udp::Udp;
-                $call
-            }
-            Transport::Media(_) => {
-                type $End = $crate::media::Media;
-                $call
-            }
-        }
-    };
-}
-pub(crate) use dispatch;
-
-/// Calls a method of a flow's ends.
-macro_rules! each {
-    ($transport:expr, $ends:ident => $call:expr) => {
-        match $transport {
-            Transport::Tcp($ends) => $call,
-            Transport::Quic($ends) => $call,
-            Transport::Udp($ends) => $call,
-            Transport::Media($ends) => $call,
-        }
-    };
-}
-
-/// Operations on a flow of any transport that are not frequent.
-impl Transport {
-    /// See [`Endpoint::handshake_len`].
-    pub(crate) fn handshake_len(&self) -> u32 {
-        each!(self, ends => ends.handshake_len())
-    }
-
-    /// See [`Endpoint::steady_syns`].
-    pub(crate) fn steady_syns(&self) -> u32 {
-        each!(self, ends => ends.steady_syns())
-    }
-
-    /// See [`Endpoint::connection`].
-    #[inline]
-    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
-        each!(self, ends => ends.connection())
-    }
-
-    /// See [`Endpoint::armed`].
-    #[inline]
-    pub(crate) fn armed(&mut self) -> Option<&mut Armed> {
-        each!(self, ends => ends.armed())
-    }
-
-    /// See [`Endpoint::established`].
-    pub(crate) fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
-        each!(self, ends => ends.established(rtt, now, rng));
-    }
-
-    /// See [`Endpoint::write`].
-    pub(crate) fn write(&mut self, bytes: Option<u64>, now: Time) {
-        each!(self, ends => ends.write(bytes, now));
-    }
-
-    /// See [`Endpoint::stop`].
-    pub(crate) fn stop(&mut self) {
-        each!(self, ends => ends.stop());
-    }
-
-    /// See [`Endpoint::meters`].
-    pub(crate) fn meters(&self) -> Option<Meters> {
-        each!(self, ends => ends.meters())
-    }
-
-    /// See [`Endpoint::stats`].
-    pub(crate) fn stats(&self) -> SenderStats {
-        each!(self, ends => ends.stats())
-    }
-
-    /// See [`Endpoint::reset_stats`].
-    pub(crate) fn reset_stats(&mut self) {
-        each!(self, ends => ends.reset_stats());
-    }
-
-    /// See [`Endpoint::records`].
-    pub(crate) fn records(&mut self) -> Records<'_> {
-        each!(self, ends => ends.records())
-    }
-
-    /// See [`Endpoint::heap_bytes`].
-    pub(crate) fn heap_bytes(&self) -> usize {
-        each!(self, ends => ends.heap_bytes())
-    }
 }
 
 /// State common to connections of all transports; its fields are in the order of their use, as in [`crate::host::Flow`].

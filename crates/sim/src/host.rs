@@ -1,7 +1,8 @@
 //! A flow of the simulated hosts: its application, its transport, its place in the network, and the pipe through which
 //! acknowledgments return.
-use crate::endpoint::{Place, Transport};
+use crate::endpoint::Place;
 use crate::segment::Returning;
+use crate::transport::Transport;
 use narrows_core::{Dscp, HostId, Span, Time};
 use narrows_scenario::traffic::Video;
 use narrows_world::application::Application;

@@ -17,6 +17,7 @@ mod segment;
 mod session;
 mod side;
 mod tcp;
+mod transport;
 mod udp;
 mod view;
 mod world;

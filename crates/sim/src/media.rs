@@ -1,5 +1,5 @@
 //! A [video call](narrows_world::call) as an endpoint of the simulator.
-use crate::endpoint::{Armed, Arrival, Endpoint, Outgoing, Place, Records, Transport};
+use crate::endpoint::{Armed, Arrival, Endpoint, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{Ecn, Span, Time};
@@ -16,10 +16,6 @@ pub(crate) struct Media {
 }
 
 impl Endpoint for Media {
-    fn of(transport: &mut Transport) -> Option<&mut Media> {
-        if let Transport::Media(media) = transport { Some(media) } else { None }
-    }
-
     fn armed(&mut self) -> Option<&mut Armed> {
         Some(&mut self.armed)
     }

@@ -1,8 +1,9 @@
 //! Makes a result from a world at its end.
-use crate::endpoint::{Connection, Transport};
+use crate::endpoint::Connection;
 use crate::host::{Flow, ReturnPipe};
 use crate::segment::Segment;
 use crate::side::{Side, Uplink};
+use crate::transport::Transport;
 use crate::world::World;
 use narrows_core::Time;
 use narrows_results::Routes;

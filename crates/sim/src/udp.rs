@@ -1,5 +1,5 @@
 //! Datagrams at the application's rate, without any feedback.
-use crate::endpoint::{Arrival, Endpoint, Outgoing, Place, Transport};
+use crate::endpoint::{Arrival, Endpoint, Outgoing, Place};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{Ecn, Time};
@@ -23,10 +23,6 @@ impl Udp {
 }
 
 impl Endpoint for Udp {
-    fn of(transport: &mut Transport) -> Option<&mut Udp> {
-        if let Transport::Udp(udp) = transport { Some(udp) } else { None }
-    }
-
     #[inline(always)]
     fn on_packet(&mut self, _segment: &Segment, payload: u32, _marked: bool, _now: Time) -> Arrival {
         Arrival { new: payload, acknowledge: false, complete: false }

@@ -1,6 +1,6 @@
 //! Both ends of a QUIC connection, as an [`Endpoint`].
 use super::{Datagram as Sent, Incoming, Receiver, Sender};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -24,10 +24,6 @@ pub(crate) struct Quic {
 }
 
 impl Endpoint for Quic {
-    fn of(transport: &mut Transport) -> Option<&mut Quic> {
-        if let Transport::Quic(quic) = transport { Some(quic) } else { None }
-    }
-
     fn handshake_len(&self) -> u32 {
         INITIAL_LEN
     }

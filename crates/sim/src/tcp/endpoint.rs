@@ -1,6 +1,6 @@
 //! Both ends of a TCP connection, as an [`Endpoint`].
 use super::{Incoming, Receiver, Sender, Transmission as Sent, milliseconds};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records, Transport};
+use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -21,11 +21,6 @@ pub(crate) struct Tcp {
 }
 
 impl Endpoint for Tcp {
-    #[inline(always)]
-    fn of(transport: &mut Transport) -> Option<&mut Tcp> {
-        if let Transport::Tcp(tcp) = transport { Some(tcp) } else { None }
-    }
-
     fn handshake_len(&self) -> u32 {
         SYN_LEN
     }

@@ -1,11 +1,12 @@
 //! Handlers for the two ends of a flow: packets at the receiver, acknowledgments and timers at the sender, and the packets that
 //! both send.
 use super::{Hosts, arm};
-use crate::endpoint::{Endpoint, Outgoing, Place, Syn, Transport, dispatch};
+use crate::endpoint::{Endpoint, Outgoing, Place, Syn};
 use crate::event::{EventKind, Events};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Departure, Side, Uplink as _};
+use crate::transport::{Carried, Transport, dispatch};
 use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
 use narrows_world::network::{Network, Transit};
 
@@ -46,7 +47,7 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
 impl<S: Side> Hosts<S> {
     /// The receiver gets a packet with data.
     #[inline(always)]
-    fn receive<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
+    fn receive<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         if ends.must_report(segment) {
             let ack = ends.acknowledge(segment.subflow, self.now);
@@ -140,7 +141,7 @@ impl<S: Side> Hosts<S> {
         dispatch!(transport, End => self.acknowledge_overdue::<End>(network, flow_index));
     }
 
-    fn acknowledge_overdue<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
+    fn acknowledge_overdue<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let now = self.now;
         let Some(armed) = self.flows[flow_index].transport.armed() else { return };
         if armed.delayed_ack != Some(now) {
@@ -176,7 +177,7 @@ impl<S: Side> Hosts<S> {
 
     /// The sender gets an acknowledgment.
     #[inline(always)]
-    fn take_ack<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize, ack: &Returning) {
+    fn take_ack<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, ack: &Returning) {
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
         if let Some(rtt) = ends.on_ack(ack, self.now) {
@@ -213,7 +214,7 @@ impl<S: Side> Hosts<S> {
     }
 
     #[inline(never)]
-    fn transmit_as<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
+    fn transmit_as<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         while self.meter.has_packets() {
             let flow = &mut self.flows[flow_index];
             let Some(ends) = End::of(&mut flow.transport) else { return };
@@ -267,7 +268,7 @@ impl<S: Side> Hosts<S> {
     }
 
     #[inline(never)]
-    fn retransmit<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
+    fn retransmit<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let now = self.now;
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(connection) = ends.connection() else { return };
@@ -299,7 +300,7 @@ impl<S: Side> Hosts<S> {
     }
 
     #[inline(never)]
-    fn pace<End: Endpoint>(&mut self, network: &mut S::Uplink, flow_index: usize) {
+    fn pace<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize) {
         let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
         let Some(armed) = ends.armed() else { return };
         if armed.pace == Some(self.now) {

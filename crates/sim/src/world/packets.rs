@@ -1,8 +1,8 @@
 //! The record of every packet, filled by the hosts. Only a side that records calls these functions.
 use super::{Hosts, World};
-use crate::endpoint::Transport;
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::Side;
+use crate::transport::Transport;
 use narrows_core::{Ecn, PacketId, Span, Time};
 use narrows_results::packets::{Capture, PacketLog};
 use narrows_scenario::Scenario;

@@ -8,11 +8,12 @@
 //! An ordinary early read would stall the processor, which waits for it before it retires later instructions. The prefetch is
 //! `unsafe` because the hint has no safe form; it reads and changes no byte.
 use super::Hosts;
-use crate::endpoint::{Connection, Transport};
+use crate::endpoint::Connection;
 use crate::host::Flow;
 use crate::segment::Segment;
 use crate::side::Side;
 use crate::tcp::Tcp;
+use crate::transport::Transport;
 use core::mem::offset_of;
 use core::ops::Range;
 use narrows_core::Pool;

@@ -1,0 +1,139 @@
+//! The choice of a transport: an enum of everything that implements [`Endpoint`]. Instead of a function table, the code that
+//! handles an event is compiled once for each transport ([`dispatch`]).
+use crate::endpoint::{Armed, Connection, Endpoint, Records};
+use crate::media::Media;
+use crate::quic::Quic;
+use crate::tcp::Tcp;
+use crate::udp::Udp;
+use narrows_core::{Rng, Span, Time};
+use narrows_world::meters::{Meters, SenderStats};
+
+/// The transport of a flow.
+// A box would cost a cache miss per event of a TCP flow, and would keep the state from being prefetched with the flow's.
+#[expect(clippy::large_enum_variant, reason = "datagram flows are few and pay for it with memory only")]
+pub(crate) enum Transport {
+    Tcp(Tcp),
+    Quic(Box<Quic>),
+    Udp(Udp),
+    Media(Box<Media>),
+}
+
+/// An endpoint that [`Transport`] has a variant for.
+pub(crate) trait Carried: Endpoint {
+    /// The flow's ends, if they use this transport.
+    fn of(transport: &mut Transport) -> Option<&mut Self>;
+}
+
+macro_rules! carried {
+    ($($Ends:ident),*) => {
+        $(impl Carried for $Ends {
+            #[inline(always)]
+            fn of(transport: &mut Transport) -> Option<&mut $Ends> {
+                if let Transport::$Ends(ends) = transport { Some(ends) } else { None }
+            }
+        })*
+    };
+}
+carried!(Tcp, Quic, Udp, Media);
+
+/// Calls a function that is generic over [`Endpoint`], for the transport of a flow.
+macro_rules! dispatch {
+    ($transport:expr, $End:ident => $call:expr) => {
+        match $transport {
+            Transport::Tcp(_) => {
+                type $End = $crate::tcp::Tcp;
+                $call
+            }
+            Transport::Quic(_) => {
+                type $End = $crate::quic::Quic;
+                $call
+            }
+            Transport::Udp(_) => {
+                type $End = $crate::udp::Udp;
+                $call
+            }
+            Transport::Media(_) => {
+                type $End = $crate::media::Media;
+                $call
+            }
+        }
+    };
+}
+pub(crate) use dispatch;
+
+/// Calls a method of a flow's ends.
+macro_rules! each {
+    ($transport:expr, $ends:ident => $call:expr) => {
+        match $transport {
+            Transport::Tcp($ends) => $call,
+            Transport::Quic($ends) => $call,
+            Transport::Udp($ends) => $call,
+            Transport::Media($ends) => $call,
+        }
+    };
+}
+
+/// Operations on a flow of any transport that are not frequent.
+impl Transport {
+    /// See [`Endpoint::handshake_len`].
+    pub(crate) fn handshake_len(&self) -> u32 {
+        each!(self, ends => ends.handshake_len())
+    }
+
+    /// See [`Endpoint::steady_syns`].
+    pub(crate) fn steady_syns(&self) -> u32 {
+        each!(self, ends => ends.steady_syns())
+    }
+
+    /// See [`Endpoint::connection`].
+    #[inline]
+    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+        each!(self, ends => ends.connection())
+    }
+
+    /// See [`Endpoint::armed`].
+    #[inline]
+    pub(crate) fn armed(&mut self) -> Option<&mut Armed> {
+        each!(self, ends => ends.armed())
+    }
+
+    /// See [`Endpoint::established`].
+    pub(crate) fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
+        each!(self, ends => ends.established(rtt, now, rng));
+    }
+
+    /// See [`Endpoint::write`].
+    pub(crate) fn write(&mut self, bytes: Option<u64>, now: Time) {
+        each!(self, ends => ends.write(bytes, now));
+    }
+
+    /// See [`Endpoint::stop`].
+    pub(crate) fn stop(&mut self) {
+        each!(self, ends => ends.stop());
+    }
+
+    /// See [`Endpoint::meters`].
+    pub(crate) fn meters(&self) -> Option<Meters> {
+        each!(self, ends => ends.meters())
+    }
+
+    /// See [`Endpoint::stats`].
+    pub(crate) fn stats(&self) -> SenderStats {
+        each!(self, ends => ends.stats())
+    }
+
+    /// See [`Endpoint::reset_stats`].
+    pub(crate) fn reset_stats(&mut self) {
+        each!(self, ends => ends.reset_stats());
+    }
+
+    /// See [`Endpoint::records`].
+    pub(crate) fn records(&mut self) -> Records<'_> {
+        each!(self, ends => ends.records())
+    }
+
+    /// See [`Endpoint::heap_bytes`].
+    pub(crate) fn heap_bytes(&self) -> usize {
+        each!(self, ends => ends.heap_bytes())
+    }
+}
