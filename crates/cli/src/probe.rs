@@ -236,7 +236,8 @@ fn write(output: Output, answer: &Answer) -> Result<(), Failure> {
     let json = serde_json::to_vec_pretty(answer).map_err(Failure::other)?;
     output.write("answer.json", json)?;
     let sheets = page::sheets(answer);
-    output.write(narrows_report::PAGE, sheet::page("narrows probe", &sheets).map_err(Failure::other)?)?;
+    let page = sheet::page_below(&page::headlines(answer), page::GRADES, "narrows probe", &sheets);
+    output.write(narrows_report::PAGE, page.map_err(Failure::other)?)?;
     output.publish().map(drop)
 }
 

@@ -1,4 +1,5 @@
 //! A chart as plain data, for the page of a study: lines with names, or a grid of values.
+use narrows_results::figure::Better;
 use serde::{Deserialize, Serialize};
 
 /// The kind of a chart.
@@ -46,6 +47,8 @@ pub struct Grid {
     pub unit: String,
     /// Digits after the point.
     pub decimals: usize,
+    /// Whether more is better, which decides the colours.
+    pub better: Better,
     /// Whether the colours follow the logarithm of the values.
     pub log: bool,
     /// The values of the lowest and the highest colour; by default the minimum and the maximum of the values.

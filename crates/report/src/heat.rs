@@ -1,10 +1,12 @@
 //! Heat maps: a grid of coloured cells with their numbers in them, as SVG, for the page and for papers.
 //!
-//! The colours run from pale yellow to dark blue, which colour-blind readers can distinguish, and become darker all the way, so that
-//! the order survives a print in grey. A number is black or white, whichever has more contrast. Everything outside the cells has the
-//! class `ink` or `soft`, so that a page can set it in the colours of its theme.
+//! Where a figure has a direction, the colours run from good, green and close to the ground, to bad, which stands out in orange and red;
+//! else from pale yellow to dark blue. Colour-blind readers can distinguish either, and on light ground they become darker all the way, on
+//! dark ground lighter, so that the order survives a print in grey. A number is black or white, whichever has more contrast. A page takes
+//! the colours for dark ground from the variable `--dark` of each cell, and sets what has the class `ink` or `soft` in its theme's.
 use crate::chart::{Chart, Grid};
 use crate::palette::rgb;
+use narrows_results::figure::Better;
 use std::fmt::Write as _;
 
 /// The chart as SVG; `None` if it is not a heat map.
@@ -82,10 +84,11 @@ fn content(chart: &Chart, grid: &Grid) -> String {
         text(left - 8.0, TOP + (r as f64 + 0.5) * ROW + BASELINE, "end", "ink", label);
     }
     let scale = Scale::of(grid);
+    let about = About { title: &chart.title, x: &chart.x, y: &chart.y };
     for (r, row) in grid.values.iter().enumerate() {
         for (c, value) in row.iter().enumerate() {
             let place = (left + c as f64 * column, TOP + r as f64 * ROW);
-            out.push_str(&cell(grid, &scale, place, column, (c, r), *value));
+            out.push_str(&cell(grid, &scale, &about, (place, column), (c, r), *value));
         }
     }
     out.push_str(&scale.legend(grid, left, bottom + 14.0));
@@ -116,30 +119,40 @@ fn frame(grid: &Grid) -> Frame {
     Frame { column, left, right: left + columns * column, bottom: TOP + rows * ROW }
 }
 
+/// The words for a pointer over a cell: the title, and the names of the axes.
+struct About<'a> {
+    title: &'a str,
+    x: &'a str,
+    y: &'a str,
+}
+
 /// One cell, with its number and the text for a pointer over it.
 fn cell(
     grid: &Grid,
     scale: &Scale,
-    (x, y): (f64, f64),
-    width: f64,
+    about: &About<'_>,
+    ((x, y), width): ((f64, f64), f64),
     (c, r): (usize, usize),
     value: Option<f64>,
 ) -> String {
     let shown = value.map_or_else(|| "–".to_owned(), |value| format!("{value:.0$}", grid.decimals));
     let (fill, ink) = match value.and_then(|value| scale.place(value)) {
         Some(place) => {
-            let colour = colour(place);
-            (hex(colour), if contrast(colour, BLACK) >= contrast(colour, WHITE) { "#000000" } else { "#ffffff" })
+            let grounds = Ground::BOTH.map(|ground| colour(scale.better, ground, place));
+            (painted(grounds.map(hex)), painted(grounds.map(|on| readable(on).to_owned())))
         }
-        None => ("none".to_owned(), SOFT),
+        None => ("fill=\"none\"".to_owned(), format!("class=\"soft\" fill=\"{SOFT}\"")),
     };
     let name = |labels: &[String], n: usize| labels.get(n).map_or_else(String::new, |label| escaped(label));
+    let unit = if grid.unit.is_empty() { String::new() } else { format!(" {}", escaped(&grid.unit)) };
     format!(
-        "<g><title>{}, {}: {shown} {}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\"/>\
-         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"{ink}\">{shown}</text></g>\n",
+        "<g><title>{} {}, {} {}: {} {shown}{unit}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {fill}/>\
+         <text x=\"{}\" y=\"{}\" text-anchor=\"middle\" {ink}>{shown}</text></g>\n",
+        escaped(about.x),
         name(&grid.columns, c),
+        escaped(about.y),
         name(&grid.rows, r),
-        escaped(&grid.unit),
+        escaped(about.title),
         x + GAP / 2.0,
         y + GAP / 2.0,
         width - GAP,
@@ -154,6 +167,8 @@ struct Scale {
     least: f64,
     most: f64,
     log: bool,
+    /// The direction, if the values differ.
+    better: Better,
 }
 
 impl Scale {
@@ -166,7 +181,8 @@ impl Scale {
         // Cells with the same number in them have the same colour.
         let number = |value: f64| format!("{value:.0$}", grid.decimals);
         let most = if least < most && number(least) == number(most) { least } else { most };
-        Scale { least, most, log: grid.log }
+        let better = if least < most { grid.better } else { Better::Neither };
+        Scale { least, most, log: grid.log, better }
     }
 
     fn place(&self, value: f64) -> Option<f64> {
@@ -184,10 +200,11 @@ impl Scale {
         let mut out = String::new();
         let step = SCALE_WIDTH / f64::from(STEPS);
         for n in 0..STEPS {
-            let fill = hex(colour((f64::from(n) + 0.5) / f64::from(STEPS)));
+            let place = (f64::from(n) + 0.5) / f64::from(STEPS);
+            let fill = painted(Ground::BOTH.map(|ground| hex(colour(self.better, ground, place))));
             // Half a pixel wider, so that no seam shows between the colours.
             let (x, width) = (x + f64::from(n) * step, step + if n + 1 < STEPS { 0.5 } else { 0.0 });
-            let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"10\" fill=\"{fill}\"/>");
+            let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"10\" {fill}/>");
         }
         let d = grid.decimals;
         let ends = [("start", x, self.least), ("end", x + SCALE_WIDTH, self.most)];
@@ -198,26 +215,67 @@ impl Scale {
                 y + 24.0
             );
         }
-        if self.log {
-            let middle = x + SCALE_WIDTH / 2.0;
+        let which = match self.better {
+            Better::More => "more is better",
+            Better::Less => "less is better",
+            Better::Neither => "",
+        };
+        let words: Vec<&str> =
+            [which, if self.log { "logarithmic" } else { "" }].into_iter().filter(|w| !w.is_empty()).collect();
+        if !words.is_empty() {
             let _ = writeln!(
                 out,
-                "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\" class=\"soft\" fill=\"{SOFT}\">logarithmic</text>",
-                y + 24.0
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" class=\"soft\" fill=\"{SOFT}\">{}</text>",
+                x + SCALE_WIDTH / 2.0,
+                y + 24.0,
+                words.join(", ")
             );
         }
         out
     }
 }
 
-/// The colour at a place between 0 and 1.
-fn colour(place: f64) -> (u8, u8, u8) {
-    let scaled = place.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
-    let below = (scaled.floor() as usize).min(STOPS.len() - 2);
+/// The ground on which a map is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ground {
+    Light,
+    Dark,
+}
+
+impl Ground {
+    const BOTH: [Ground; 2] = [Ground::Light, Ground::Dark];
+}
+
+/// The colours from the end that is close to the ground: the good one, or the lowest value of a figure without a direction.
+fn stops(better: Better, ground: Ground) -> [&'static str; 5] {
+    match (better, ground) {
+        (Better::Neither, Ground::Light) => ["#fdf4cf", "#cddfb9", "#7fb7c4", "#2f72ae", "#0b2350"],
+        (Better::Neither, Ground::Dark) => ["#16294f", "#2a5f97", "#5b9fb4", "#a9cfa6", "#fbeebb"],
+        (_, Ground::Light) => ["#def5ec", "#bae5c8", "#e4b048", "#d9702f", "#8a2610"],
+        (_, Ground::Dark) => ["#0a4439", "#1f6f52", "#b0861f", "#f29a55", "#ffd2b8"],
+    }
+}
+
+/// The colour at a place between 0, the lowest value, and 1, the highest.
+fn colour(better: Better, ground: Ground, place: f64) -> (u8, u8, u8) {
+    let stops = stops(better, ground);
+    let place = if better == Better::More { 1.0 - place } else { place };
+    let scaled = place.clamp(0.0, 1.0) * (stops.len() - 1) as f64;
+    let below = (scaled.floor() as usize).min(stops.len() - 2);
     let share = scaled - below as f64;
-    let (a, b) = (rgb(STOPS[below]), rgb(STOPS[below + 1]));
+    let (a, b) = (rgb(stops[below]), rgb(stops[below + 1]));
     let mixed = |a: u8, b: u8| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u8;
     (mixed(a.0, b.0), mixed(a.1, b.1), mixed(a.2, b.2))
+}
+
+/// The attributes of what has a colour of its own on each ground.
+fn painted([light, dark]: [String; 2]) -> String {
+    format!("class=\"cell\" fill=\"{light}\" style=\"--dark: {dark}\"")
+}
+
+/// Black or white, whichever has more contrast on this colour.
+fn readable(on: (u8, u8, u8)) -> &'static str {
+    if contrast(on, BLACK) >= contrast(on, WHITE) { "#000000" } else { "#ffffff" }
 }
 
 fn hex((r, g, b): (u8, u8, u8)) -> String {
@@ -248,8 +306,6 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The colours from the lowest value to the highest.
-const STOPS: [&str; 5] = ["#fdf4cf", "#cddfb9", "#7fb7c4", "#2f72ae", "#0b2350"];
 const BLACK: (u8, u8, u8) = (0, 0, 0);
 const WHITE: (u8, u8, u8) = (255, 255, 255);
 const INK: &str = "#1c2128";
@@ -274,12 +330,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_darken_all_the_way_and_numbers_stand_out() {
-        let colours: Vec<_> = (0..=200).map(|n| colour(f64::from(n) / 200.0)).collect();
-        assert!(colours.windows(2).all(|pair| luminance(pair[0]) > luminance(pair[1])), "{colours:?}");
-        for colour in colours {
-            // WCAG's minimum contrast for text of any size.
-            assert!(contrast(colour, BLACK).max(contrast(colour, WHITE)) >= 4.5, "{colour:?}");
+    fn the_worse_the_farther_from_the_ground_and_numbers_stand_out() {
+        for (better, ground) in ALL {
+            let mut colours: Vec<_> = (0..=100).map(|n| colour(better, ground, f64::from(n) / 100.0)).collect();
+            // From good to bad.
+            if better == Better::More {
+                colours.reverse();
+            }
+            let is_farther = |pair: &[(u8, u8, u8)]| match ground {
+                Ground::Light => luminance(pair[0]) > luminance(pair[1]),
+                Ground::Dark => luminance(pair[0]) < luminance(pair[1]),
+            };
+            assert!(colours.windows(2).all(is_farther), "{better:?} {ground:?} {colours:?}");
+            for colour in colours {
+                // WCAG's minimum contrast for text of any size.
+                assert!(contrast(colour, BLACK).max(contrast(colour, WHITE)) >= 4.5, "{colour:?}");
+            }
+        }
+    }
+
+    const ALL: [(Better, Ground); 6] = [
+        (Better::Neither, Ground::Light),
+        (Better::Neither, Ground::Dark),
+        (Better::More, Ground::Light),
+        (Better::More, Ground::Dark),
+        (Better::Less, Ground::Light),
+        (Better::Less, Ground::Dark),
+    ];
+
+    #[test]
+    fn a_high_delay_has_the_colours_of_a_low_goodput() {
+        for ground in Ground::BOTH {
+            for place in [0.0, 0.25, 1.0] {
+                assert_eq!(colour(Better::Less, ground, place), colour(Better::More, ground, 1.0 - place));
+            }
         }
     }
 
@@ -287,8 +371,14 @@ mod tests {
     fn colours_keep_apart_what_lacks_one_kind_of_cone() {
         // Without the difference of red and green, blue against their mean is what is left of a hue: it has to rise, too.
         let rest = |(r, g, b): (u8, u8, u8)| f64::from(b) - (f64::from(r) + f64::from(g)) / 2.0;
-        let stops: Vec<f64> = STOPS[..4].iter().map(|stop| rest(rgb(stop))).collect();
-        assert!(stops.windows(2).all(|pair| pair[0] < pair[1]), "{stops:?}");
+        let rests = |better, ground| stops(better, ground).map(|stop| rest(rgb(stop)));
+        let towards_blue = rests(Better::Neither, Ground::Light);
+        assert!(towards_blue[..4].windows(2).all(|pair| pair[0] < pair[1]), "{towards_blue:?}");
+        // Good is bluer than bad.
+        for ground in Ground::BOTH {
+            let [good, .., bad, _] = rests(Better::Less, ground);
+            assert!(good > bad + 40.0, "{ground:?} {good} {bad}");
+        }
     }
 
     #[test]
@@ -299,6 +389,7 @@ mod tests {
             values: vec![vec![Some(1.0), Some(100.0), None]],
             unit: "ms".into(),
             decimals: 1,
+            better: Better::Less,
             log,
             range: None,
         };

@@ -23,18 +23,23 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
     let events = events.map(serde_json::to_vec).transpose().map_err(|error| error.to_string())?;
     let data = serde_json::to_vec(&data::Data::of(comparison)).map_err(|error| error.to_string())?;
     let page = Page {
-        title: &comparison.title,
+        title: facts::title(comparison),
         subtitle: facts::subtitle(comparison),
         facts: facts::facts(comparison),
         queues: HtmlTable::new(&Table::of_queues(comparison)),
-        flow_groups: Table::of_flow_groups(comparison).map(|table| HtmlTable::new(&table)),
-        applications: Table::of_applications(comparison).map(|table| (HtmlTable::new(&table), table.explanation())),
+        flow_groups: Table::of_flow_groups(comparison)
+            .map(|table| HtmlTable::new(&table))
+            .filter(HtmlTable::has_figures),
+        applications: Table::of_applications(comparison)
+            .map(|table| (HtmlTable::new(&table), table.explanation()))
+            .filter(|(table, _)| table.has_figures()),
         flows: HtmlTable::new(&Table::of_flows(comparison, MAX_FLOWS)),
         flow_count: comparison.flows().len(),
         max_flows: MAX_FLOWS,
         drops: DropTable::of(comparison),
         focus: comparison.focus().filter(|_| comparison.hops().len() > 1),
         runs: comparison.max_runs(),
+        several: comparison.groups.len() > 1,
         has_intervals: comparison.groups.iter().any(|group| group.draws().len() > 1),
         notes: notes(comparison),
         quantities: quantities(comparison),
@@ -43,6 +48,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
         style: include_str!("../templates/report.css"),
         script: concat!(
             include_str!("../templates/inflate.js"),
+            include_str!("../templates/page.js"),
             include_str!("../templates/multiples.js"),
             include_str!("../templates/events.js"),
             include_str!("../templates/report.js")
@@ -58,7 +64,7 @@ pub fn render(comparison: &Comparison) -> Result<String, String> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
-    title: &'a str,
+    title: String,
     subtitle: String,
     facts: Vec<Fact>,
     queues: HtmlTable,
@@ -72,6 +78,8 @@ struct Page<'a> {
     /// The hop of the delays and utilisations, if there are several hops.
     focus: Option<&'a str>,
     runs: usize,
+    /// Whether there are several groups to choose from.
+    several: bool,
     /// Whether there are independent runs from which an interval can be estimated.
     has_intervals: bool,
     notes: Vec<Note>,

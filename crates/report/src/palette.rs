@@ -18,6 +18,16 @@ impl Paint {
         let lengths: Vec<String> = self.dash.iter().map(|length| format!("{length}px")).collect();
         if lengths.is_empty() { "solid".to_owned() } else { lengths.join(",") }
     }
+
+    /// A mask of the same dashes for a swatch, in CSS.
+    pub fn mask(&self) -> String {
+        match self.dash {
+            [on, off, ..] => {
+                format!("repeating-linear-gradient(90deg, #000 0 {on}px, transparent {on}px {}px)", on + off)
+            }
+            _ => "none".to_owned(),
+        }
+    }
 }
 
 /// The paint of the `index`-th queue: colours first, then the same colours dashed.
@@ -61,6 +71,10 @@ mod tests {
         for (i, a) in paints.iter().enumerate() {
             assert!(paints[i + 1..].iter().all(|b| (a.light, a.dash) != (b.light, b.dash)), "{a:?} twice");
         }
+        assert_eq!(
+            (paint(0).mask().as_str(), paint(7).mask().contains("#000 0 7px, transparent 7px 11px")),
+            ("none", true)
+        );
         assert_eq!(rgb("#0072b2"), (0x00, 0x72, 0xb2));
     }
 }

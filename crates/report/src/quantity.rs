@@ -1,7 +1,7 @@
 //! What charts show: the title, the unit and the meaning of every quantity in `series.parquet` and `cdf.parquet`.
 use crate::aggregate::adds_up;
 use narrows_results::FIGURES;
-use narrows_results::figure::Figure;
+use narrows_results::figure::{Better, Figure, Owner};
 use narrows_results::lookup::without_unit;
 use narrows_scenario::expect::unit_of;
 
@@ -16,6 +16,8 @@ pub struct Quantity {
     pub unit: String,
     /// Its meaning in one line.
     pub about: &'static str,
+    /// What it is about: `flows`, `queue` or `inner state`.
+    pub kind: &'static str,
     /// Its place among charts: the well-known ones first.
     pub rank: usize,
 }
@@ -33,7 +35,13 @@ impl Quantity {
         let about =
             known.map_or("a quantity that the queue or the controller reports about itself", |known| known.2.sentence);
         let rank = known.map_or(usize::MAX, |(rank, ..)| rank);
-        Quantity { metric: metric.to_owned(), title, unit: unit.to_owned(), about, rank }
+        let kind = match known.map(|(.., figure)| (figure.better, figure.of)) {
+            // What is no merit is how a queue or a controller does its work.
+            None | Some((Better::Neither, _)) => "inner state",
+            Some((_, Owner::Hop)) => "queue",
+            Some((_, Owner::Flow | Owner::Run)) => "flows",
+        };
+        Quantity { metric: metric.to_owned(), title, unit: unit.to_owned(), about, kind, rank }
     }
 
     /// The figures that charts show, in their order, with place and title.

@@ -46,6 +46,19 @@ pub struct Head {
     pub which: String,
 }
 
+/// An answer at the top of a page: a grade, and the numbers that it follows from.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Headline {
+    /// `Download`.
+    pub heading: String,
+    /// `B`; empty without one.
+    pub grade: String,
+    /// A few numbers: the number, its unit, what it is.
+    pub numbers: Vec<[String; 3]>,
+    /// What follows, in a sentence.
+    pub sentence: String,
+}
+
 /// The sheet as text; every line ends with a newline.
 pub fn text(sheet: &Sheet, style: &Style) -> String {
     let (bold, dim, plain) = if style.colour { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
@@ -160,6 +173,11 @@ const PADDING: usize = 2;
 
 /// A page of sheets; the error says why it could not be written.
 pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
+    page_below(&[], "", title, sheets)
+}
+
+/// A page of sheets below answers, which a note explains.
+pub fn page_below(headlines: &[Headline], note: &str, title: &str, sheets: &[Sheet]) -> Result<String, String> {
     // Each chart is a block of its own, so that a long page inflates and draws only what is seen. A heat map is in the page as SVG.
     let block = |chart: &Chart| match chart.grid {
         Some(_) => Ok(String::new()),
@@ -181,6 +199,8 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
     });
     let page = Page {
         title,
+        headlines,
+        note,
         sheets: numbered.collect(),
         is_published: sheets
             .iter()
@@ -190,6 +210,7 @@ pub fn page(title: &str, sheets: &[Sheet]) -> Result<String, String> {
         style: include_str!("../templates/report.css"),
         script: concat!(
             include_str!("../templates/inflate.js"),
+            include_str!("../templates/page.js"),
             include_str!("../templates/multiples.js"),
             include_str!("../templates/sheets.js")
         ),
@@ -220,6 +241,9 @@ fn slug(text: &str) -> String {
 #[template(path = "sheets.html")]
 struct Page<'a> {
     title: &'a str,
+    headlines: &'a [Headline],
+    /// What the grades mean.
+    note: &'a str,
     sheets: Vec<Numbered<'a>>,
     /// Whether there are published figures.
     is_published: bool,
@@ -306,6 +330,23 @@ mod tests {
         assert_eq!(text, "Commands: \n\n\n# tc\none <a>\ntwo\n");
         let page = page("t", &[sheet]).unwrap();
         assert!(page.contains("<h3>tc</h3>\n<pre>one &#60;a&#62;\ntwo</pre>") && !page.contains("<table"));
+    }
+
+    #[test]
+    fn an_answer_is_above_the_sheets() {
+        let numbers = vec![["93.2", "Mbit/s", "rate"].map(str::to_owned)];
+        let top = Headline { heading: "Upload".into(), grade: "A+".into(), numbers, sentence: "all is well".into() };
+        let page = page_below(&[top], "A+ is best.", "t", &[sample()]).expect("a page");
+        let [answer, sheet] = ["class=\"grade\">A+<", "id=\"sheet1\""].map(|part| page.find(part).expect(part));
+        assert!(
+            answer < sheet && page.contains("93.2") && page.contains("all is well") && page.contains("A+ is best.")
+        );
+        assert!(!super::page("t", &[sample()]).expect("a page").contains("class=\"answers\""), "none, no empty block");
+    }
+
+    #[test]
+    fn a_table_without_rows_is_left_out() {
+        assert!(!page("t", &[Sheet { rows: vec![], ..sample() }]).expect("a page").contains("<table"));
     }
 
     #[test]

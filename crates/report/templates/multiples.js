@@ -2,6 +2,9 @@
 // Small multiples: a panel for each line, or group of lines, on shared axes; in each panel the others are grey.
 const MOST_OVERLAID = 5;
 
+// What marks have instead of dashes.
+const SYMBOLS = { solid: "circle", "7px,4px": "square", "2px,3px": "diamond", "12px,5px": "triangle-up" };
+
 // At most n points of a line; the extremes of each stretch stay.
 function thinned(x, y, n) {
   if (x.length <= n) return [x, y];
@@ -54,17 +57,11 @@ function multiples(panels, { width, axis, x, y, grey, ink }) {
   return { data, layout };
 }
 
-// The parts of a chart, each a block of the page; a part is drawn when it comes near the screen, and again when `draw` changes.
-const near = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
-  if (!isIntersecting || target.seen) return;
-  target.seen = true;
-  target.redraw();
-}), { rootMargin: "500px" });
-
+// The parts of a chart, each a block of the page; a part is drawn when its turn comes, and again when `draw` changes.
 function parts(container, keys, draw) {
   const have = [...container.children];
   if (have.map((part) => part.dataset.key).join("\n") !== keys.join("\n")) {
-    have.forEach((part) => near.unobserve(part));
+    have.forEach((part) => { near.unobserve(part); waiting.delete(part); });
     container.replaceChildren(...keys.map((key) => {
       const part = document.createElement("div");
       part.dataset.key = key;
@@ -73,11 +70,31 @@ function parts(container, keys, draw) {
     }));
   }
   for (const part of container.children) {
-    part.redraw = () => draw(part.dataset.key, part);
-    if (part.seen) part.redraw();
-    else near.observe(part);
+    const now = () => { part.isDrawn = true; draw(part.dataset.key, part); };
+    if (part.isDrawn) now();
+    else whenItsTurnComes(part, now);
   }
 }
+
+// Lines on top of each other would hide all but the last. Of n of them the k-th is dashed so that each colour shows in turn, and has
+// smaller marks. `reach`: the length of the y axis.
+function reveal(traces, reach) {
+  const together = [];
+  for (const trace of traces) {
+    if (trace.band || !trace.y.length) continue;
+    const first = together.find(([other]) => coincide(other, trace, 0.004 * reach));
+    if (first) first.push(trace);
+    else together.push([trace]);
+  }
+  for (const same of together.filter((same) => same.length > 1)) {
+    same.forEach((trace, k) => {
+      trace.line = { ...trace.line, dash: k ? 9 * (same.length - k) + "px," + 9 * k + "px" : "solid" };
+      if (trace.marker) trace.marker = { ...trace.marker, size: trace.marker.size + 4 * (same.length - 1 - k) };
+    });
+  }
+}
+
+const coincide = (a, b, room) => a.y.length === b.y.length && a.y.every((y, i) => Math.abs(y - b.y[i]) <= room && (a.x === b.x || a.x[i] === b.x[i]));
 
 // A hexadecimal colour with an opacity.
 const translucent = (colour, share) => colour + Math.round(255 * share).toString(16).padStart(2, "0");

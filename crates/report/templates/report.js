@@ -1,6 +1,5 @@
 // Charts of the report. Everything that is drawn comes from the two deflated blocks above: the series and plotly.js.
 (async () => {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
   const coarse = matchMedia("(pointer: coarse)");
 
   let data;
@@ -18,10 +17,10 @@
 
   // Several runs are shown as their mean, with the range around it.
   const mean = [...data.lines, ...data.curves].find((line) => line.band)?.r;
-  const state = { hop: data.hops[data.focus], flow: "all", run: mean ?? 0, view: "apart", hidden: new Set(), alone: null, log: wide() };
+  const usual = { hop: data.hops[data.focus], flow: "all", run: mean ?? 0, view: "apart", log: wide() };
+  const state = { ...usual, hidden: new Set(), alone: null };
+  let zoom = null;
 
-  // Plotly reads a little markup in its texts.
-  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const titled = (panel) => "<b>" + plain(panel.title) + "</b>" + (panel.unit ? "  " + plain(panel.unit) : "");
   const theme = () => {
     const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -60,24 +59,31 @@
     return isHere(line) && (state.flow === "each" ? line.s.startsWith("flow:") : line.s === state.flow);
   }
 
+  // Whose a line is, in the user's own words.
+  function subject(line) {
+    if (line.s.startsWith("hop:")) return several || data.groups.length === 1 ? line.s.slice(4) : "";
+    if (line.s !== "all") return line.s.slice(line.s.indexOf(":") + 1);
+    return data.groups.length > 1 ? "" : data.only ?? "all flows";
+  }
+
+  // What a pointer on a line over time says: `bulk: throughput 8.4 Mbit/s`, with the time before it where no axis shows it.
+  const sentence = (panel, time) => "<b>%{fullData.name}</b>" + time + ": " + plain(within(panel.title)) + " %{y:.4~g} " + plain(panel.unit);
+  // The same of a distribution.
+  const sentenceOfShare = (panel) => "<b>%{fullData.name}</b>: " + plain(within(panel.title)) + " at most %{x:.4~g} " + plain(panel.unit) + " for %{y:.1%}";
+
   function traces(lines, panel, axes, shape) {
     const found = lines.filter((line) => isShown(line, panel));
     const byKey = new Map(entities().map((e) => [e.key, e]));
     const many = found.length > data.groups.length;
-    const drawn = new Set(), members = state.flow === "each" && data.groups.length > 1 ? shownFlows() : [];
+    const members = state.flow === "each" && data.groups.length > 1 ? shownFlows() : [];
     return found.flatMap((line) => {
       const entity = byKey.get(line.s) ?? byKey.get("group-" + line.g) ?? whole(line.g);
       if (!entity || state.hidden.has(entity.key)) return [];
-      // The same line once more: in dashes, so that both colours are seen.
-      const twin = line.x + ":" + line.y.join();
       const flow = line.s.startsWith("flow:") ? line.s.slice(5) : "";
       // A group has one colour; its flows differ by their dashes, if there are several groups. A panel of one line needs none.
-      const own = members.length && flow ? memberDash(members.findIndex((f) => f.id === line.s)) : apart() ? "solid" : entity.paint.dash;
-      const dash = drawn.has(twin) && own === "solid" && !apart() ? "9px,9px" : own;
-      drawn.add(twin);
-      const alone = data.groups.length === 1;
-      const name = alone ? flow || entity.label : entity.label + (flow ? " · " + flow : "");
-      const color = dark.matches ? entity.paint.dark : entity.paint.light, x = data.xs[line.x];
+      const dash = members.length && flow ? memberDash(members.findIndex((f) => f.id === line.s)) : apart() ? "solid" : entity.paint.dash;
+      const of = subject(line), name = data.groups.length === 1 ? of || entity.label : entity.label + (of ? " · " + of : "");
+      const color = isDark() ? entity.paint.dark : entity.paint.light, x = data.xs[line.x];
       const edge = { type: "scatter", mode: "lines", band: true, hoverinfo: "skip", showlegend: false, ...axes, x, line: { width: 0, shape } };
       const band = line.band ? [{ ...edge, y: line.band[0] }, { ...edge, y: line.band[1], fill: "tonexty", fillcolor: translucent(color, 0.22) }] : [];
       return [...band, {
@@ -96,7 +102,7 @@
   function layout(height, extra) {
     const t = theme();
     return {
-      height, autosize: true, margin: { l: 56, r: 12, t: 30, b: 44 },
+      height, autosize: true, margin: { l: 56, r: 20, t: 30, b: 44 },
       paper_bgcolor: t.ground, plot_bgcolor: t.ground,
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: t.soft },
       hoverlabel: { bgcolor: t.card, bordercolor: t.line, font: { color: t.ink, size: 12.5 } },
@@ -150,7 +156,6 @@
     return [zero(panel.metric) && low === 0 ? 0 : low - room, high + room];
   }
 
-  let zoom = null;
   function drawSeries() {
     if (!known.length) { element("series").closest("section").hidden = true; return; }
     const panels = known.filter((panel) => state.panels.has(panel.metric));
@@ -162,6 +167,7 @@
   function drawApart(panel, part) {
     const [from, to] = zoom ?? [0, data.duration];
     const mine = traces(data.lines, panel, {}, "linear"), range = fit(mine, panel, from, to);
+    for (const line of mine) if (!line.band) line.hovertemplate = sentence(panel, ", %{x:.4~g} s") + "<extra></extra>";
     const x = { range: [from, to], title: title("time (s)", 4), hoverformat: ".4~g" };
     drawPanels(part, panel, mine, x, { range, autorange: !range, fixedrange: true, hoverformat: ".4~g" }, { uirevision: "apart" });
     followZoom(part.lastElementChild);
@@ -180,18 +186,20 @@
     const panels = shown.map((entity) => ({ name: plain(entity.label), traces: mine.filter((trace) => trace.key === entity.key) }));
     const t = theme(), chart = part.lastElementChild;
     const grid = multiples(panels.filter((p) => p.traces.length), { width: part.clientWidth, axis, x, y, grey: t.other, ink: t.ink });
-    Plotly.react(chart, grid.data, { ...layout(grid.layout.height, { hovermode: "closest", ...extra }), ...grid.layout }, part.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
+    Plotly.react(chart, grid.data, { ...layout(grid.layout.height, { hovermode: "closest", hoverdistance: -1, ...extra }), ...grid.layout }, part.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
   }
 
   // All quantities over time below each other, with all lines in each.
   function drawTogether(panels, part) {
-    const t = theme(), where = domains(panels), all = [];
+    const t = theme(), where = domains(panels), all = [], tall = isOnPaper() ? Math.max(110, Math.min(178, 560 / panels.length)) : 178;
     const [from, to] = zoom ?? [0, data.duration];
     const extra = { annotations: [], shapes: [] };
     panels.forEach((panel, i) => {
       const mine = traces(data.lines, panel, { xaxis: "x", yaxis: "y" + suffix(i) }, "linear");
       all.push(...mine);
       const range = fit(mine, panel, from, to);
+      for (const line of mine) if (!line.band) line.hovertemplate = sentence(panel, "") + "<extra></extra>";
+      if (range) reveal(mine, range[1] - range[0]);
       extra["yaxis" + suffix(i)] = axis({ domain: where[i], fixedrange: true, nticks: 5, range, autorange: !range, hoverformat: ".4~g" });
       extra.annotations.push({ ...heading(titled(panel), 0, where[i][1]), hovertext: panel.about, captureevents: true });
       if (data.warmup > 0) {
@@ -209,11 +217,11 @@
       }
     });
     extra.xaxis = axis({
-      range: [from, to], anchor: "y" + suffix(panels.length - 1), title: title("time (s)", 8), hoverformat: ".4~g",
+      range: [from, to], anchor: "y" + suffix(panels.length - 1), title: title("time (s)", 8), hoverformat: ".4~g", ticksuffix: " s", showticksuffix: "last",
       showspikes: true, spikemode: "across", spikesnap: "cursor", spikethickness: 1, spikecolor: t.soft, spikedash: "solid",
     });
     if (!part.firstChild) part.append(document.createElement("div"));
-    Plotly.react(part.firstChild, all, layout(74 + 178 * panels.length, extra), config);
+    Plotly.react(part.firstChild, all, layout(74 + tall * panels.length, extra), config);
     followZoom(part.firstChild);
   }
 
@@ -230,8 +238,9 @@
       else return;
       zoom &&= [Math.max(0, zoom[0]), Math.min(data.duration, zoom[1])];
       drawSeries();
+      remember();
     });
-    chart.on("plotly_doubleclick", () => { zoom = null; drawSeries(); });
+    chart.on("plotly_doubleclick", () => { zoom = null; drawSeries(); remember(); });
   }
 
   // --- distributions: side by side where there is room ---------------------------------------------------------------
@@ -258,8 +267,8 @@
 
   function drawCdfsApart(panel, part) {
     const mine = traces(data.curves, panel, {}, "vh");
-    for (const line of mine) line.hovertemplate = "%{y:.1%} up to %{x:.4~g} " + plain(panel.unit) + "<extra></extra>";
-    const log = state.log && panel.metric === "sojourn_ms", range = log ? logRange(mine) : undefined;
+    for (const line of mine) if (!line.band) line.hovertemplate = sentenceOfShare(panel) + "<extra></extra>";
+    const log = state.log && panel.metric !== "rtt_ms", range = log ? logRange(mine) : undefined;
     const x = { type: log ? "log" : "linear", range, autorange: !range, dtick: log ? 1 : undefined, title: title(plain(panel.title + " (" + panel.unit + ")"), 4) };
     drawPanels(part, panel, mine, x, { range: [0, 1.02], fixedrange: true, tickformat: ".0%" }, { uirevision: "cdfs" + state.log });
   }
@@ -272,9 +281,10 @@
     found.forEach(([panel, lines], i) => {
       const at = beside ? i * (size + gap) : 1 - i * (size + gap) - size;
       const span = [Math.max(0, at), Math.min(1, at + size)];
-      const log = state.log && panel.metric === "sojourn_ms";
+      const log = state.log && panel.metric !== "rtt_ms";
       const mine = traces(lines, panel, { xaxis: "x" + suffix(i), yaxis: "y" + suffix(i) }, "vh");
-      for (const line of mine) line.hovertemplate = "%{y:.1%} up to %{x:.4~g} " + plain(panel.unit);
+      for (const line of mine) if (!line.band) line.hovertemplate = sentenceOfShare(panel) + "<extra></extra>";
+      reveal(mine, 1);
       all.push(...mine);
       const range = log ? logRange(mine) : undefined;
       extra["xaxis" + suffix(i)] = axis({
@@ -300,13 +310,13 @@
     const range = log ? [Math.log10(low / 1.6), Math.log10(high * 2.4)] : [0, high * 1.25];
     const names = placedNames(shown, range, log);
     const dots = shown.map((b, i) => {
-      const group = data.groups[b.g], color = dark.matches ? group.paint.dark : group.paint.light;
+      const group = data.groups[b.g], color = isDark() ? group.paint.dark : group.paint.light;
       return {
         type: "scatter", mode: "markers+text", name: plain(group.label), text: [names[i].text], textposition: names[i].place, textfont: { color: t.ink, size: 13 },
-        x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color }, cliponaxis: false, showlegend: false,
+        x: [b.delay[0]], y: [b.utilisation[0]], marker: { size: 11, color, symbol: SYMBOLS[group.paint.dash] }, cliponaxis: false, showlegend: false,
         error_x: { type: "data", array: [b.delay[1]], visible: b.delay[1] > 0, color, thickness: 1.2, width: 4 },
         error_y: { type: "data", array: [b.utilisation[1]], visible: b.utilisation[1] > 0, color, thickness: 1.2, width: 4 },
-        hovertemplate: "<b>%{fullData.name}</b><br>%{y:.2f} % utilised<br>sojourn p99 %{x:.4~g} ms<extra></extra>",
+        hovertemplate: "<b>%{fullData.name}</b>: utilisation %{y:.2f} %, sojourn time below %{x:.4~g} ms for 99 % of packets<extra></extra>",
       };
     });
     Plotly.react("balance", dots, layout(360, {
@@ -359,6 +369,7 @@
 
   function drawLegend() {
     const legend = element("legend"), all = entities();
+    legend.hidden = all.length < 2;
     // Buttons stay in place while the names do: the second click of a double click must meet the same one.
     const named = (of) => of.join("\n");
     if (named([...legend.children].map((b) => b.dataset.key + b.textContent)) !== named(all.map((e) => e.key + e.label))) {
@@ -367,7 +378,7 @@
     all.forEach((entity, i) => {
       const button = legend.children[i];
       button.setAttribute("aria-pressed", String(!state.hidden.has(entity.key)));
-      button.querySelector("line").setAttribute("stroke", dark.matches ? entity.paint.dark : entity.paint.light);
+      button.querySelector("line").setAttribute("stroke", isDark() ? entity.paint.dark : entity.paint.light);
     });
   }
 
@@ -404,35 +415,48 @@
         if (state.alone !== entity.key) state.alone = null;
       }
       draw();
+      remember();
     });
     return button;
   }
 
-  // Which charts there are; the last one stays.
+  // Which charts there are, by what they are about; the last one stays.
   function drawChoices() {
     if (known.length < 2) return;
-    element("panels").replaceChildren(...known.map((panel) => {
-      const button = document.createElement("button");
-      const on = state.panels.has(panel.metric);
-      button.type = "button";
-      button.textContent = panel.title;
-      button.title = panel.about;
-      button.setAttribute("aria-pressed", String(on));
-      button.addEventListener("click", () => {
-        if (!on) state.panels.add(panel.metric);
-        else if (state.panels.size > 1) state.panels.delete(panel.metric);
-        drawChoices();
-        drawSeries();
-      });
-      return button;
-    }));
+    element("panels").replaceChildren(...["flows", "queue", "inner state"].map((about) => {
+      const kind = document.createElement("div");
+      kind.className = "kind";
+      kind.setAttribute("role", "group");
+      kind.setAttribute("aria-label", about);
+      kind.append(about[0].toUpperCase() + about.slice(1), ...known.filter((panel) => panel.kind === about).map(choiceOf));
+      return kind;
+    }).filter((kind) => kind.childElementCount));
+  }
+
+  function choiceOf(panel) {
+    const button = document.createElement("button");
+    const on = state.panels.has(panel.metric);
+    button.type = "button";
+    button.textContent = panel.title;
+    button.title = panel.about;
+    button.dataset.metric = panel.metric;
+    button.setAttribute("aria-pressed", String(on));
+    button.addEventListener("click", () => {
+      if (!on) state.panels.add(panel.metric);
+      else if (state.panels.size > 1) state.panels.delete(panel.metric);
+      drawChoices();
+      document.querySelector("[data-metric=" + CSS.escape(panel.metric) + "]").focus();
+      drawSeries();
+      remember();
+    });
+    return button;
   }
 
   function choice(id, options, chosen, set) {
     const select = element(id);
     select.replaceChildren(...options.map(([value, label]) => new Option(label, value, false, value === chosen)));
     element(id + "-choice").hidden = options.length < 2;
-    select.onchange = () => { set(select.value); draw(); };
+    select.onchange = () => { set(select.value); draw(); remember(); };
   }
 
   // The flows that cross the chosen hop.
@@ -452,16 +476,44 @@
     drawBalance();
   }
 
-  choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; chooseFlows(); });
-  chooseFlows();
-  choice("run", data.runs.map((r, i) => [String(i), r]), String(state.run), (v) => { state.run = Number(v); });
-  choice("view", [["apart", "each in a panel"], ["together", "together"]], state.view, (v) => { state.view = v; });
-  element("log").checked = state.log;
-  element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); });
+  // The selection and the zoom in the address, and back.
+  const first = known.filter((panel) => state.panels.has(panel.metric)).map((panel) => panel.metric).join();
+  const chosen = (name) => (state[name] === usual[name] ? "" : String(state[name]));
+  function remember() {
+    const charts = known.filter((panel) => state.panels.has(panel.metric)).map((panel) => panel.metric).join();
+    toAddress({
+      hop: chosen("hop"), flow: chosen("flow"), run: chosen("run"), view: chosen("view"), log: state.log === usual.log ? "" : state.log ? "yes" : "no",
+      charts: charts === first ? "" : charts, zoom: zoom ? zoom.map(short).join() : "", hide: [...state.hidden].join(),
+    });
+  }
+
+  function recall() {
+    const said = inAddress();
+    const among = (name, values) => (values.includes(said.get(name)) ? said.get(name) : usual[name]);
+    Object.assign(state, { hop: among("hop", data.hops), view: among("view", ["apart", "together"]), alone: null });
+    state.flow = among("flow", data.flows.map((flow) => flow.id));
+    state.run = Number(among("run", data.runs.map((_, run) => String(run))));
+    state.log = said.has("log") ? said.get("log") === "yes" : usual.log;
+    const charts = (said.get("charts") ?? first).split(",").filter((metric) => known.some((panel) => panel.metric === metric));
+    state.panels = new Set(charts.length ? charts : first.split(","));
+    state.hidden = new Set((said.get("hide") ?? "").split(",").filter((key) => key));
+    const [from, to] = numbers(said.get("zoom"));
+    zoom = from < to ? [Math.max(0, from), Math.min(data.duration, to)] : null;
+    choice("hop", data.hops.map((h) => [h, h]), state.hop, (v) => { state.hop = v; chooseFlows(); });
+    chooseFlows();
+    choice("run", data.runs.map((r, i) => [String(i), r]), String(state.run), (v) => { state.run = Number(v); });
+    choice("view", [["apart", "each in a panel"], ["together", "together"]], state.view, (v) => { state.view = v; });
+    element("log").checked = state.log;
+  }
+
+  recall();
+  element("log").addEventListener("change", (event) => { state.log = event.target.checked; drawCdfs(); remember(); });
+  element("link").append(smallButton("Copy link to this view", (button) => copy(location.href, button)));
+  addEventListener("hashchange", () => { if (location.hash.includes("=")) { recall(); draw(); } });
   element("charts").hidden = false;
   draw();
-  dark.addEventListener("change", draw);
-  if (element("events")) drawEvents({ plain, theme, layout, axis, title, config, paints: data.paints, dark });
+  redraws.push(draw);
+  if (element("events")) drawEvents({ theme, layout, axis, title, config, paints: data.paints });
   let width = element("cdfs").clientWidth;
   addEventListener("resize", () => {
     const now = element("cdfs").clientWidth;

@@ -1,5 +1,4 @@
-// Charts of a study: each is plain data in a deflated block of its own; plotly.js is in another. A block is inflated, and its chart
-// drawn, when it comes near the screen. Heat maps are SVG already.
+// Charts of a study: each is plain data in a deflated block of its own; plotly.js is in another. Heat maps are SVG already.
 (() => {
   let library;
   const loaded = () => (library ??= inflate("library").then((text) => {
@@ -8,18 +7,33 @@
     document.head.append(script);
   }));
 
-  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const places = [...document.querySelectorAll("[data-chart]")];
 
+  // A label's words and its unit: `bulk goodput, Mbit/s`.
+  const parted = (label) => {
+    const at = label.lastIndexOf(", ");
+    return at < 0 ? [plain(label), ""] : [plain(label.slice(0, at)), " " + plain(label.slice(at + 2))];
+  };
+
+  // What a pointer on a line says: `fq_codel, hop.rate 10 Mbit/s: bulk goodput 8.4 Mbit/s`.
+  function sentence(chart, line) {
+    const [x, ofX] = parted(chart.x), [y, ofY] = parted(chart.y), name = line.name ? "<b>" + plain(line.name) + "</b>, " : "";
+    // A label may be no more than a unit; then the title says what it is.
+    const is = (words, unit, value) => (unit ? words + " " + value + unit : value + " " + words);
+    const what = ofY ? is(y, ofY, "%{y:.4~g}") : within(plain(chart.title)) + " %{y:.4~g} " + y;
+    return (chart.kind === "cdf" ? name + is(x, ofX, "at most %{x:.4~g}") + " for %{y:.1%}" : name + is(x, ofX, "%{x:.4~g}") + ": " + what) + "<extra></extra>";
+  }
+
   function trace(chart, line, apart) {
     const number = line.colour % 28, color = style("--q" + number);
-    const marks = line.published || chart.kind === "lines";
+    const marks = line.published || chart.kind === "lines", dash = style("--d" + number);
     return {
       type: "scatter", name: plain(line.name), x: line.x, y: line.y, showlegend: !apart,
       mode: line.published ? "markers" : marks ? "lines+markers" : "lines",
-      line: { color, width: 1.8, dash: apart ? "solid" : style("--d" + number), shape: chart.kind === "cdf" ? "hv" : "linear" },
-      marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : "circle", line: { width: 2, color } },
+      line: { color, width: 1.8, dash: apart ? "solid" : dash, shape: chart.kind === "cdf" ? "hv" : "linear" },
+      marker: { color, size: line.published ? 11 : 5, symbol: line.published ? "x-thin-open" : SYMBOLS[dash] ?? "circle", line: { width: 2, color } },
+      hovertemplate: sentence(chart, line),
       error_y: line.spans ? {
         type: "data", symmetric: false, arrayminus: line.spans.map((span) => span?.[0]), array: line.spans.map((span) => span?.[1]),
         thickness: 1, width: 3, color } : undefined,
@@ -67,38 +81,49 @@
         place.clientWidth < 500 ? { ...config, displayModeBar: false } : config);
       return;
     }
-    Plotly.react(place, chart.lines.map((line) => trace(chart, line, false)), {
+    const traces = chart.lines.map((line) => trace(chart, line, false)), values = chart.lines.flatMap((line) => line.y);
+    reveal(traces.filter((line) => line.mode !== "markers"), values.reduce((a, b) => Math.max(a, b), 0) - values.reduce((a, b) => Math.min(a, b), 0));
+    const [x0, x1, y0, y1] = numbers(inAddress().get("chart" + place.dataset.chart));
+    const zoom = y0 < y1 ? [{ range: [x0, x1] }, { range: [y0, y1], autorangeoptions: undefined }] : [{}, {}];
+    Plotly.react(place, traces, {
       ...all, height: 380, margin: { l: 60, r: 12, t: 40, b: 50 }, title: head,
       legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
-      xaxis: axis({ title: titled(chart.x), automargin: true }), yaxis: axis({ title: titled(chart.y), automargin: true, rangemode, ...limits(chart.lines) }),
+      xaxis: axis({ title: titled(chart.x), automargin: true, ...zoom[0] }),
+      yaxis: axis({ title: titled(chart.y), automargin: true, rangemode, ...limits(chart.lines), ...zoom[1] }),
     }, config);
+    if (place.remembers) return;
+    place.remembers = true;
+    place.on("plotly_relayout", (event) => {
+      const axes = Object.keys(event).filter((key) => /^[xy]axis\.(range|autorange)/.test(key));
+      if (!axes.length) return;
+      const { xaxis, yaxis } = place.layout, isWhole = axes.some((key) => key.endsWith("autorange"));
+      toAddress({ ...Object.fromEntries(inAddress()), ["chart" + place.dataset.chart]: isWhole ? "" : [...xaxis.range, ...yaxis.range].map(short).join() });
+    });
+  }
+
+  function fail(error) {
+    element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
+    element("failure").hidden = false;
   }
 
   async function show(place) {
-    try {
-      // Not `data`: the chart library keeps its own under that name.
-      place.drawn ??= JSON.parse(await inflate("data" + place.dataset.chart));
-      await loaded();
-      draw(place.drawn, place);
-    } catch (error) {
-      element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
-      element("failure").hidden = false;
-    }
+    // Not `data`: the chart library keeps its own under that name.
+    place.drawn = JSON.parse(await inflate("data" + place.dataset.chart));
+    await loaded();
+    draw(place.drawn, place);
   }
 
-  const seen = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
-    if (!isIntersecting) return;
-    seen.unobserve(target);
-    show(target);
-  }), { rootMargin: "600px" });
-  places.forEach((place) => seen.observe(place));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.filter((place) => place.drawn).forEach(show));
+  places.forEach((place) => whenItsTurnComes(place, () => show(place).catch(fail)));
+  const drawn = () => places.filter((place) => place.drawn);
+  redraws.push(() => drawn().forEach((place) => draw(place.drawn, place)));
+  // An address leads to the first chart that it zooms.
+  const zoomed = [...inAddress().keys()].map((key) => document.querySelector('[data-chart="' + CSS.escape(key.replace("chart", "")) + '"]')).find((place) => place);
+  zoomed?.scrollIntoView();
+  addEventListener("hashchange", redraw);
   // Panels in rows depend on the width.
   let width = innerWidth;
   addEventListener("resize", () => {
-    if (innerWidth !== width) places.filter((place) => place.drawn && place.classList.contains("wide")).forEach(show);
+    if (innerWidth !== width && !isOnPaper()) drawn().filter((place) => place.classList.contains("wide")).forEach((place) => draw(place.drawn, place));
     width = innerWidth;
   });
-  // Paper shows everything.
-  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 })();

@@ -2,6 +2,7 @@
 //!
 //! [`FIGURES`] has a row per figure of the summary and per quantity of series. Tables, pages, plots, differences, lists, sweeps and
 //! studies read it; a new figure is one row. Unit, display factor and digits follow from the class and the path.
+use crate::lookup::without_unit;
 use crate::summary::{FlowSummary, HopSummary, Summary};
 use narrows_scenario::expect::unit_of;
 use std::sync::LazyLock;
@@ -267,6 +268,20 @@ impl Statistic {
             let any = statistic.which == read::ANY && key.strip_prefix(statistic.figure.path).is_some_and(is_below);
             any || statistic.is_called(key)
         })
+    }
+
+    /// The figure at a path of a run: `flow.bulk.rtt_ms.p99`, `bulk.rtt.p99`, whatever the hop or the flow is called.
+    pub fn at(path: &str) -> Option<Statistic> {
+        let names = |figure: &'static Figure| {
+            let path = figure.path.strip_prefix("application.").unwrap_or(figure.path);
+            [figure.path, path, without_unit(path)]
+        };
+        let is_at = |key: &str, statistic: &Statistic| {
+            names(statistic.figure).iter().any(|name| joined(name, ".", statistic.which) == key)
+        };
+        let all = || FIGURES.iter().filter(|figure| figure.has_path()).flat_map(Figure::parts);
+        let later = path.match_indices('.').map(|(dot, _)| &path[dot + 1..]);
+        [path].into_iter().chain(later).find_map(|key| all().find(|statistic| is_at(key, statistic)))
     }
 
     fn is_called(&self, key: &str) -> bool {

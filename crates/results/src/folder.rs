@@ -138,14 +138,58 @@ pub fn folder_name(label: &str) -> String {
     label.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()
 }
 
+/// The file of the trace of the `i`-th hop, which keeps the user's name for it: `hop0-lte.mahi`, also when a folder is run again.
+fn trace_file(i: usize, file: &str) -> String {
+    let name: String = folder_name(trace_name(file)).chars().take(LONGEST_NAME).collect();
+    if name.is_empty() { format!("hop{i}.mahi") } else { format!("hop{i}-{name}.mahi") }
+}
+
+/// The trace as the user called it: `lte` for `traces/lte.mahi` and for `hop0-lte.mahi` of a result's folder; empty for `hop0.mahi`.
+pub fn trace_name(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.strip_suffix(".mahi").unwrap_or(name);
+    let numbered = name.strip_prefix("hop").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    match numbered.filter(|rest| rest.len() + "hop".len() < name.len()) {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix('-').unwrap_or(name),
+        None => name,
+    }
+}
+
+/// Most characters of a user's name in a file's name.
+const LONGEST_NAME: usize = 80;
+
 /// The scenario with its traces in the same folder, and their texts, so that a folder can be run again wherever it is.
 fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
     let (mut scenario, mut traces) = (scenario.clone(), Vec::new());
     for (i, hop) in scenario.hops.iter_mut().enumerate() {
         if let RateSpec::Trace { source: TraceSource::File(file), opportunities, .. } = &mut hop.rate {
-            *file = format!("hop{i}.mahi");
+            *file = trace_file(i, file);
             traces.push((file.clone(), trace::write(opportunities)));
         }
     }
     (scenario, traces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_keeps_its_name() {
+        for (file, name) in [
+            ("traces/lte.mahi", "hop0-lte.mahi"),
+            ("hop3-lte.mahi", "hop0-lte.mahi"),
+            ("hop3.mahi", "hop0.mahi"),
+            ("a:lte", "hop0-a-lte.mahi"),
+            ("hopper.csv", "hop0-hopper.csv.mahi"),
+            ("hop1b.mahi", "hop0-hop1b.mahi"),
+            ("", "hop0.mahi"),
+        ] {
+            assert_eq!(trace_file(0, file), name, "{file}");
+            assert_eq!(trace_file(0, name), name, "{file} again");
+        }
+        assert_eq!(trace_file(0, &"x".repeat(999)).len(), "hop0-.mahi".len() + LONGEST_NAME);
+        assert_eq!((trace_name("hop0-verizon.down.mahi"), trace_name("hop0.mahi")), ("verizon.down", ""));
+    }
 }

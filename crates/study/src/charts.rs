@@ -1,11 +1,12 @@
 //! The drawings of a study's plots, from single runs and from rows.
 use crate::cells::Cell;
-use crate::model::{Axis, Plot, Study, wanted};
+use crate::model::{Axis, Metric, Plot, Study, wanted};
 use crate::report::Report;
 use crate::rows::{Entry, Points, Row};
 use narrows_report::chart::{Chart, ChartKind, Grid, Line};
 use narrows_report::thin;
 use narrows_results::RunResult;
+use narrows_results::figure::{Better, Statistic};
 use std::collections::{BTreeMap, HashMap};
 use toml::Value;
 
@@ -169,6 +170,7 @@ impl Report<'_> {
                     values,
                     unit,
                     decimals,
+                    better: metric.better(),
                     log,
                     range: plot.range,
                 }),
@@ -199,6 +201,14 @@ impl Report<'_> {
         let axes = self.runs.study.axes.iter().enumerate();
         let told = axes.filter(|(n, axis)| !axis.pooled && !left_out.contains(n) && varies(axis));
         told.map(|(n, _)| labels[n].clone()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Metric {
+    /// Whether more is better, if it is a figure of runs as they are.
+    fn better(&self) -> Better {
+        let plain = self.summary.as_deref().filter(|_| self.more_than.is_none() && self.welch.is_none());
+        plain.and_then(Statistic::at).map_or(Better::Neither, |statistic| statistic.figure.better)
     }
 }
 

@@ -5,6 +5,7 @@ use super::score::{Fares, Outcome, are_equal};
 use narrows_core::Rate;
 use narrows_report::chart::{Chart, ChartKind, Grid};
 use narrows_report::sheet::{Head, Sheet};
+use narrows_results::figure::Better;
 use serde_json::{Value, json};
 
 /// The household's outcomes: behind each queue, best first, and as it is.
@@ -168,6 +169,7 @@ impl Answer<'_> {
             values: all.iter().map(|outcome| outcome.uses.iter().map(|fares| Some(fares.score)).collect()).collect(),
             unit: String::new(),
             decimals: 0,
+            better: Better::More,
             log: false,
             range: Some((0.0, 100.0)),
         };

@@ -1,13 +1,41 @@
 //! A probe's page: the figures of both directions, and curves of both subflows over time.
 use narrows_probe::{Answer, Curves, Measured};
 use narrows_report::chart::{Chart, ChartKind, Line};
-use narrows_report::sheet::{Head, Sheet};
+use narrows_report::sheet::{Head, Headline, Sheet};
+
+/// What the grades mean.
+pub(super) const GRADES: &str = "The grade is of the delay that load adds, at its 95th percentile: A+ below 5 ms, A 30, B 60, C 200, D 400, F above.";
+
+/// The answer of each direction that was measured: its grade, and three numbers.
+pub(super) fn headlines(answer: &Answer) -> Vec<Headline> {
+    let of = |(name, measured): (&str, &Measured)| {
+        let number = |value: Option<f64>, digits: usize, unit: &str, what: &str| {
+            value.map(|value| [format!("{value:.digits$}"), unit.to_owned(), what.to_owned()])
+        };
+        let numbers = [
+            number(measured.rate_mbit, 1, "Mbit/s", "rate"),
+            number(measured.base_rtt_ms, 1, "ms", "round trip without load"),
+            number(measured.added_ms(), 1, "ms", "longer under load"),
+        ];
+        Headline {
+            heading: name.to_owned(),
+            grade: measured.grade().map_or_else(String::new, |grade| grade.to_string()),
+            numbers: numbers.into_iter().flatten().collect(),
+            sentence: measured.advice(&name.to_lowercase(), answer.paths),
+        }
+    };
+    measured(answer).map(of).collect()
+}
 
 /// One sheet for each direction that was measured.
 pub(super) fn sheets(answer: &Answer) -> Vec<Sheet> {
+    measured(answer).map(|(name, measured)| sheet(name, measured, answer)).collect()
+}
+
+/// The directions that were measured, with their names.
+fn measured(answer: &Answer) -> impl Iterator<Item = (&'static str, &Measured)> {
     let directions = [("Upload", &answer.upload), ("Download", &answer.download)];
-    let measured = directions.into_iter().filter_map(|(name, measured)| Some((name, measured.as_ref()?)));
-    measured.map(|(name, measured)| sheet(name, measured, answer)).collect()
+    directions.into_iter().filter_map(|(name, measured)| Some((name, measured.as_ref()?)))
 }
 
 fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
@@ -28,7 +56,7 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
     ];
     Sheet {
         heading: name.to_owned(),
-        title: measured.advice(&name.to_lowercase(), answer.paths),
+        title: "the measurement".to_owned(),
         source: format!("{}, {:.1} s, one run", answer.server, measured.seconds),
         about: if measured.beside_others { BESIDE.to_owned() } else { String::new() },
         heads: columns.iter().map(|(name, which, _)| Head { name: (*name).into(), which: (*which).into() }).collect(),

@@ -18,6 +18,9 @@ pub(super) struct Data<'a> {
     /// Runs that can be chosen, by name.
     runs: Vec<String>,
     hops: Vec<&'a str>,
+    /// The flow, if there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    only: Option<&'a str>,
     /// Index of the hop shown first.
     focus: usize,
     flows: Vec<Choice>,
@@ -68,6 +71,8 @@ struct Panel {
     unit: String,
     /// Its meaning in one line.
     about: &'static str,
+    /// What it is about: `flows`, `queue` or `inner state`.
+    kind: &'static str,
     /// Whether it is among the charts shown first.
     first: bool,
     /// Whether hops have it, and whether flows have it.
@@ -122,6 +127,7 @@ impl<'a> Data<'a> {
             runs: Vec::new(),
             capacity: hops.iter().map(|hop| capacity(comparison, hop)).collect(),
             hops,
+            only: if let [only] = comparison.flows()[..] { Some(only) } else { None },
             focus,
             flows: choices(comparison, &crossed),
             series,
@@ -380,8 +386,8 @@ fn panels<'a>(metrics: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Panel> {
     }
     let panel = |(metric, hop, flow): (&str, bool, bool)| {
         let quantity = Quantity::of(metric);
-        let Quantity { metric, title, unit, about, rank } = quantity;
-        (rank, Panel { metric, title, unit, about, first: rank < FIRST, hop, flow })
+        let Quantity { metric, title, unit, about, kind, rank } = quantity;
+        (rank, Panel { metric, title, unit, about, kind, first: rank < FIRST, hop, flow })
     };
     let mut panels: Vec<(usize, Panel)> = found.into_iter().map(panel).collect();
     panels.sort_by_key(|(rank, _)| *rank);
@@ -460,6 +466,16 @@ mod tests {
         let found = panels([("hop:a", "odd_gauge"), ("flow:b", "rtt_ms")].into_iter());
         let titles: Vec<(&str, &str)> = found.iter().map(|p| (p.title.as_str(), p.unit.as_str())).collect();
         assert_eq!(titles, [("RTT", "ms"), ("Odd gauge", "")]);
+    }
+
+    #[test]
+    fn charts_are_grouped_by_what_they_are_about() {
+        let metrics =
+            [("hop:a/flow:b", "queue_packets"), ("flow:b", "rtt_ms"), ("flow:b", "cwnd_packets"), ("hop:a", "odd")];
+        let kinds: Vec<_> = panels(metrics.into_iter()).into_iter().map(|p| (p.metric, p.kind)).collect();
+        let expected =
+            [("rtt_ms", "flows"), ("queue_packets", "queue"), ("cwnd_packets", "inner state"), ("odd", "inner state")];
+        assert_eq!(kinds, expected.map(|(metric, kind)| (metric.to_owned(), kind)));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 use crate::comparison::{Comparison, Group};
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
+use narrows_results::folder::trace_name;
 use narrows_results::summary::{MadeIn, Passing};
+use narrows_scenario::printable::printable;
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
 use std::collections::BTreeSet;
 
@@ -13,6 +15,16 @@ const MAX_LINKS: usize = 16;
 pub(super) struct Fact {
     pub(super) term: &'static str,
     pub(super) text: String,
+}
+
+/// The scenario's name. A shell's scenario is called after its program; its command says more.
+pub(super) fn title(comparison: &Comparison) -> String {
+    let scenario = comparison.runs().find_map(|run| run.scenario.as_ref());
+    let command = scenario.into_iter().flat_map(|scenario| &scenario.flows).find_map(|flow| flow.command.as_ref());
+    match command.filter(|command| command.program() == comparison.title) {
+        Some(command) => printable(&command.text()).into_owned(),
+        None => comparison.title.clone(),
+    }
 }
 
 /// `5 queues side by side, 10 runs each`.
@@ -83,7 +95,8 @@ fn link(hop: &Hop, named: bool) -> String {
             format!("{}{}", each.join(" → "), if steps.len() > 4 { " → …" } else { "" })
         }
         RateSpec::Trace { source: TraceSource::File(file), .. } => {
-            format!("trace {file}, mean {}", bits(hop.rate.initial()))
+            let name = Some(trace_name(file)).filter(|name| !name.is_empty()).unwrap_or(file);
+            format!("trace {name}, mean {}", bits(hop.rate.initial()))
         }
         RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {
             format!("{} in aggregates of {packets} packets", bits(*mean))
@@ -120,20 +133,18 @@ fn rtts(scenario: &Scenario) -> String {
     texts.join(", ")
 }
 
+/// `call (udp, thin)`, `2 × bulk (cubic)`; a flow that has the name of its controller needs no more.
 fn flow(flow: &narrows_scenario::Flow) -> String {
-    if let Some(command) = &flow.command {
-        let program = command.program().to_owned();
-        return if flow.count == 1 { program } else { format!("{} × {program}", flow.count) };
-    }
-    let what = flow.controller.as_ref().map_or_else(|| flow.transport.name().to_owned(), |c| c.name().to_owned());
-    let traffic = match flow.traffic.name() {
-        "bulk" => String::new(),
-        kind => format!(" ({kind})"),
+    let what = match (&flow.command, &flow.controller) {
+        (Some(command), _) => printable(&command.text()).into_owned(),
+        (None, Some(controller)) => controller.name().to_owned(),
+        (None, None) => flow.transport.name().to_owned(),
     };
-    match flow.count {
-        1 => format!("{what}{traffic}"),
-        n => format!("{n} × {what}{traffic}"),
-    }
+    let traffic = flow.traffic.name();
+    let about = if traffic == "bulk" || flow.command.is_some() { what } else { format!("{what}, {traffic}") };
+    let name = &flow.name;
+    let text = if *name == about { about } else { format!("{name} ({about})") };
+    if flow.count == 1 { text } else { format!("{} × {text}", flow.count) }
 }
 
 fn bits(rate: Rate) -> String {

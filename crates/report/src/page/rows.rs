@@ -61,12 +61,23 @@ impl HtmlTable {
             });
             HtmlRow { group: row.group, fresh, label, heads, cells: cells.collect() }
         };
-        HtmlTable {
-            heads: table.heads.clone(),
-            columns: table.columns.iter().map(head).collect(),
-            rows: table.rows.iter().map(row).collect(),
-            stacked: table.heads.len() + table.columns.len() > ROOM,
+        let mut rows: Vec<HtmlRow> = table.rows.iter().map(row).collect();
+        // A column without a single figure says nothing.
+        let keep: Vec<bool> =
+            (0..table.columns.len()).map(|i| table.rows.iter().any(|row| row.cells[i].is_some())).collect();
+        for row in &mut rows {
+            let mut kept = keep.iter();
+            row.cells.retain(|_| kept.next() == Some(&true));
         }
+        let columns: Vec<Head> =
+            table.columns.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(column, _)| head(column)).collect();
+        let stacked = table.heads.len() + columns.len() > ROOM;
+        HtmlTable { heads: table.heads.clone(), columns, rows, stacked }
+    }
+
+    /// Whether there is anything in it.
+    pub(super) fn has_figures(&self) -> bool {
+        !self.rows.is_empty() && !self.columns.is_empty()
     }
 }
 

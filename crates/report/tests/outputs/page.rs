@@ -118,6 +118,40 @@ fn what_is_missing_is_left_out() {
 }
 
 #[test]
+fn a_column_without_a_figure_is_left_out() {
+    let mut sample = comparison(&QUEUES[..2], &["cubic"], 1);
+    assert!(markup(&render("all-columns.html", &sample)).contains(">RTT<small>"));
+    for flow in sample.groups.iter_mut().flat_map(|group| &mut group.runs[0].result.summary.flows) {
+        flow.rtt_ms = None;
+    }
+    let html = render("no-rtt.html", &sample);
+    assert!(!markup(&html).contains(">RTT<small>") && markup(&html).contains("goodput<small>"));
+}
+
+#[test]
+fn names_are_the_users() {
+    let mut sample = comparison(&QUEUES[..1], &["cubic"], 1);
+    let text = r#"
+        duration = "1s"
+        [[hop]]
+        name = "radio"
+        rate = "10mbit"
+        queue = "fifo"
+        [[flow]]
+        name = "robot"
+        command = "python3 snd.py <fast>"
+        rtt = "10ms"
+        route = ["radio"]"#;
+    let parsed = narrows_scenario::Scenario::parse(text, "t.toml", &narrows_scenario::NoTraces);
+    let run = &mut sample.groups[0].runs[0];
+    run.scenario = Some(parsed.expect("a scenario"));
+    let page = render("named.html", &sample);
+    assert!(markup(&page).contains("<dt>Flows</dt><dd>robot (python3 snd.py &#60;fast&#62;)</dd>"));
+    sample.title = "python3".to_owned();
+    assert!(render("titled.html", &sample).contains("<h1>python3 snd.py &#60;fast&#62;</h1>"));
+}
+
+#[test]
 fn how_times_were_kept_is_on_it() {
     let mut live = comparison(&QUEUES[..1], &["cubic"], 1);
     assert!(!markup(&render("virtual.html", &live)).contains("kept its times"));

@@ -200,3 +200,15 @@ fn a_key_has_its_figure() {
     assert_eq!(title(Owner::Hop, "drops.by_reason.aqm").as_deref(), Some("drops by reason REASON"));
     assert_eq!((title(Owner::Hop, "sojourn_ms"), title(Owner::Flow, "cwnd_packets")), (None, None));
 }
+
+#[test]
+fn a_path_has_its_figure_whatever_the_owner_is_called() {
+    let title = |path: &str| Statistic::at(path).map(|statistic| statistic.title());
+    for path in ["flow.bulk.rtt_ms.p99", "bulk.rtt.p99", "flow.cubic.0.rtt_ms.p99"] {
+        assert_eq!(title(path).as_deref(), Some("RTT p99"), "{path}");
+    }
+    assert_eq!(title("hop.a.b.utilisation").as_deref(), Some("utilisation"));
+    assert_eq!(title("call.application.voice.mos").as_deref(), Some("voice MOS"));
+    assert_eq!((title("call.voice.mos"), title("fairness.jain")), (Some("voice MOS".into()), Some("Jain".into())));
+    assert_eq!((title("bulk.nothing"), title("")), (None, None));
+}

@@ -134,7 +134,7 @@ fn heat_maps_are_over_pooled_axes_too() {
     let ranges: Vec<_> = shown.charts.iter().map(|chart| chart.grid.as_ref().and_then(|grid| grid.range)).collect();
     assert_eq!(ranges, [Some((0.5, 11.0)); 2], "one scale for all maps of a plot");
     let svg = heat::svg(&shown.charts[0]).expect("a heat map");
-    for part in ["Use, fifo", ">10.5</text>", "2mbit, 20p: 6.5", "rate across, limit down"] {
+    for part in ["Use, fifo", ">10.5</text>", "rate 2mbit, limit 20p: Use, fifo 6.5", "rate across, limit down"] {
         assert!(svg.contains(part), "{part} is not in {svg}");
     }
     let page = sheet::page("A page", std::slice::from_ref(&shown)).expect("a page");
