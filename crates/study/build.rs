@@ -10,15 +10,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for paper in entries(&experiments)?.iter().filter(|path| path.is_dir()) {
         println!("cargo::rerun-if-changed={}", paper.display());
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let files = entries(paper)?;
+        let is_study = |path: &&PathBuf| path.extension().is_some_and(|ext| ext == "toml");
+        let texts: String = files.iter().filter(is_study).map(std::fs::read_to_string).collect::<Result<_, _>>()?;
+        // A study names its recorded traces.
         let is_ours = |path: &&PathBuf| {
-            path.extension().is_some_and(|ext| ext == "toml")
-                || path.ends_with("recorded.csv")
-                || path.ends_with("authors.csv")
+            let is_trace = path.is_file() && texts.contains(&format!("\"{}\"", name(path)));
+            is_study(path) || is_trace || path.ends_with("recorded.csv") || path.ends_with("authors.csv")
         };
-        for study in entries(paper)?.iter().filter(is_ours) {
+        for study in files.iter().filter(is_ours) {
             let file = study.canonicalize()?;
-            let name =
-                |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             writeln!(list, "({:?}, {:?}, include_str!({file:?})),", name(paper), name(study))?;
         }
     }

@@ -62,7 +62,7 @@ impl Paper {
             let (study, cell, run) = of[n];
             let Planned { study, cells, .. } = &plan[study];
             let drawn = if run == 0 { study.draw(&cells[cell], &result) } else { Vec::new() };
-            Ok((study.measure(&result), drawn))
+            Ok((study.measure_cell(&cells[cell], &result), drawn))
         })?;
         self.report(&places, made).map_err(|message| errors::failed(py, &message))
     }

@@ -4,7 +4,6 @@ use crate::failure::Failure;
 mod drawn;
 mod kernel;
 mod left_out;
-mod linux;
 mod live;
 mod measured;
 mod paper;
@@ -16,7 +15,7 @@ Without a name, lists the experiments.
 
   narrows reproduce cocoa --figure 9
   narrows reproduce linux")]
-#[command(subcommand_value_name = "linux|kernel|live|PAPER", disable_help_subcommand = true)]
+#[command(subcommand_value_name = "kernel|live|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
     what: Option<What>,
@@ -25,7 +24,8 @@ pub(crate) struct Reproduce {
 /// The experiments.
 #[derive(clap::Subcommand)]
 enum What {
-    Linux(linux::Linux),
+    /// Cells measured on a Linux kernel, fitted and never fitted, and start-up traces: the simulator beside the recorded figures
+    Linux(paper::Paper),
     Kernel(kernel::Kernel),
     Live(live::Live),
     /// Cocoa: buffers that fit each flow's congestion control (2019)
@@ -51,7 +51,7 @@ enum What {
 pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
     match &args.what {
         None => paper::list(),
-        Some(What::Linux(args)) => linux::main(args),
+        Some(What::Linux(args)) => paper::main("linux", args),
         Some(What::Kernel(args)) => kernel::main(args),
         Some(What::Live(args)) => live::main(args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),

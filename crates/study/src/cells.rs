@@ -1,7 +1,9 @@
 //! The cells of a study: every combination of its axes, as scenarios.
 use crate::draws::Draw;
 use crate::model::{Axis, File, Level, Study, StudyError, text, wanted};
-use narrows_scenario::{NoTraces, Scenario, ScenarioError, Setting, Traces};
+use narrows_core::Span;
+use narrows_core::params::ParamValue as _;
+use narrows_scenario::{NoTraces, Rtt, Scenario, ScenarioError, Setting, Traces};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -19,6 +21,8 @@ pub struct Cell {
     draws: Vec<Draw>,
     /// The name of the random streams of its draws, made from the values of the axes with `own_draws`.
     stream: String,
+    /// The file with its recorded trace.
+    pub(crate) trace: Option<String>,
     name: String,
 }
 
@@ -49,7 +53,26 @@ impl Study {
     /// The same, of a scenario that may name traces.
     pub fn run_with(&self, cell: &Cell, run: u64, runs: u64, traces: &dyn Traces) -> Result<Scenario, StudyError> {
         let scenario = cell.scenario_with(self.first_seed.saturating_add(run) - 1, traces)?;
-        Ok(if runs > 1 && !self.as_written { scenario.repeated() } else { scenario })
+        let mut scenario = if runs > 1 && !self.as_written { scenario.repeated() } else { scenario };
+        let processing = self.processing().map_err(|message| self.fault(message))?;
+        for flow in &mut scenario.flows {
+            if let Rtt::Fixed(rtt) = &mut flow.rtt {
+                *rtt += processing;
+            }
+        }
+        Ok(scenario)
+    }
+
+    /// What the base RTTs are longer by for a kernel's own processing.
+    pub(crate) fn processing(&self) -> Result<Span, String> {
+        let Some(text) = &self.processing else { return Ok(Span::ZERO) };
+        Span::parse(text).ok_or_else(|| format!("`processing` is {text:?}; allowed: {}", Span::allowed()))
+    }
+
+    /// The study for a world that processes packets as a kernel does.
+    #[must_use]
+    pub fn in_kernel(&self) -> Study {
+        Study { processing: None, ..self.clone() }
     }
 
     fn cell(&self, pick: &[(String, Value)], set: &Table) -> Result<Cell, StudyError> {
@@ -69,6 +92,8 @@ impl Study {
             .try_for_each(|draw| draw.quantities().try_for_each(|value| places.fill(value)))
             .map_err(|message| self.fault(message))?;
         let Value::Table(scenario) = whole else { return Err(self.fault("the scenario is no table".to_owned())) };
+        let mut trace = self.trace.clone().map(Value::String);
+        trace.iter_mut().try_for_each(|trace| places.fill(trace)).map_err(|message| self.fault(message))?;
         let labels: Vec<String> = pick.iter().map(|(label, _)| label.clone()).collect();
         let name = [std::slice::from_ref(&self.figure), labels.as_slice()].concat().join(", ");
         let own = self.axes.iter().zip(&labels).filter(|(axis, _)| axis.own_draws);
@@ -76,7 +101,8 @@ impl Study {
         let set = self.axes.iter().zip(pick).filter_map(|(axis, (_, value))| axis.setting(value));
         let settings: Result<Vec<Setting>, ScenarioError> = set.collect();
         let settings = settings.map_err(|error| StudyError { file: error.place, message: error.message })?;
-        Ok(Cell { name, labels, scenario, file: self.file.clone(), settings, draws, stream })
+        let (file, trace) = (self.file.clone(), trace.as_ref().map(text));
+        Ok(Cell { name, labels, scenario, file, settings, draws, stream, trace })
     }
 
     fn fault(&self, message: String) -> StudyError {

@@ -1,6 +1,8 @@
 //! The drawings of a study's plots, from single runs and from rows.
 use crate::cells::Cell;
-use crate::model::{Axis, Metric, Plot, Study, wanted};
+use crate::measure;
+use crate::metric::Metric;
+use crate::model::{Axis, Plot, Study, wanted};
 use crate::report::Report;
 use crate::rows::{Entry, Points, Row};
 use narrows_report::chart::{Chart, ChartKind, Grid, Line};
@@ -27,18 +29,22 @@ impl Plot {
         let source = self.source.as_deref()?;
         match self.kind {
             ChartKind::Lines | ChartKind::Heat => None,
-            ChartKind::Series => {
-                let series = result.series.iter().find(|s| s.source == source && s.metric == self.metric)?;
-                let within = |point: &&(f64, f64)| (self.from..=self.to.unwrap_or(f64::INFINITY)).contains(&point.0);
-                let points: Points = series.points.iter().filter(within).copied().collect();
-                let points = self.bin.map_or_else(|| points.clone(), |width| binned(&points, width));
-                Some(thin::series(&points, MAX_POINTS))
-            }
+            ChartKind::Series => Some(self.drawn(&measure::series(result, source, &self.metric).next()?.points)),
             ChartKind::Cdf => {
                 let cdf = result.cdfs.iter().find(|c| c.source == source && c.metric == self.metric)?;
                 Some(thin::cdf(&cdf.points, MAX_POINTS))
             }
         }
+    }
+}
+
+impl Plot {
+    /// The points of a series that it shows.
+    fn drawn(&self, points: &[(f64, f64)]) -> Points {
+        let within = |point: &&(f64, f64)| (self.from..=self.to.unwrap_or(f64::INFINITY)).contains(&point.0);
+        let points: Points = points.iter().filter(within).copied().collect();
+        let points = self.bin.map_or_else(|| points.clone(), |width| binned(&points, width));
+        thin::series(&points, MAX_POINTS)
     }
 }
 
@@ -111,18 +117,27 @@ impl Report<'_> {
         lines.into_iter().flat_map(|(a, b)| [a, b]).filter(|line| !line.x.is_empty()).collect()
     }
 
-    /// A line for each row with drawn data: of its first cell at the plot's place.
+    /// A line for each row with drawn data: of its first cell at the plot's place; and one of its recorded trace.
     fn of_runs(&self, p: usize) -> Vec<Line> {
-        let at = &self.runs.study.plots[p].at;
-        let line = |row: &Row| {
+        let plot = &self.runs.study.plots[p];
+        let drawn = |row: &Row| {
             let of_cell = |&cell: &usize| Some((cell, self.drawn.get(cell)?.get(p)?.as_ref()?));
-            let (cell, points) = row.members.iter().find_map(of_cell)?;
-            let name = self.name(&self.runs.cells[cell].labels, at, &[]);
-            let (x, y) = points.iter().copied().unzip();
-            Some(Line { name, colour: 0, published: false, x, y, spans: None })
+            row.members.iter().find_map(of_cell)
         };
-        let lines = self.rows.iter().filter(|row| !row.is_total).filter_map(line).enumerate();
-        lines.map(|(n, line)| Line { colour: n, ..line }).collect()
+        let rows = self.rows.iter().filter(|row| !row.is_total).filter_map(drawn).enumerate();
+        let lines = rows.flat_map(|(colour, (cell, points))| {
+            let cell = &self.runs.cells[cell];
+            let name = self.name(&cell.labels, &plot.at, &[]);
+            let line = |name: String, published, points: &[(f64, f64)]| {
+                let (x, y) = points.iter().copied().unzip();
+                Line { name, colour, published, x, y, spans: None }
+            };
+            let trace = plot.recorded.as_ref().and_then(|column| self.runs.study.trace_of(cell)?.get(column));
+            let recorded =
+                trace.map(|trace| line(format!("{name} recorded").trim().to_owned(), true, &plot.drawn(trace)));
+            [line(name, false, points)].into_iter().chain(recorded)
+        });
+        lines.collect()
     }
 
     /// A grid for each combination of the axes that are neither along x nor along y, nor pooled.

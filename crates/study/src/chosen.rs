@@ -5,7 +5,7 @@
 use crate::cells::Cell;
 use crate::model::{Level, Study, StudyError};
 use crate::rows::Runs;
-use crate::{EMBEDDED, papers, studies};
+use crate::{EMBEDDED, embedded, papers, studies};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -92,12 +92,13 @@ pub fn chosen(choice: Choice, level: Level) -> Result<Vec<Chosen>, StudyError> {
 
 /// The keys of a paper's scenarios that this world's senders cannot set.
 pub(crate) fn without(choice: Choice, paper: &str) -> Result<Vec<String>, StudyError> {
-    let file = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == choice.file());
-    let read = |&(paper, name, text): &(&str, &str, &str)| match toml::from_str::<File>(text) {
+    let read = |text| match toml::from_str::<File>(text) {
         Ok(file) => Ok(file.without),
-        Err(error) => Err(StudyError { file: format!("experiments/{paper}/{name}"), message: error.to_string() }),
+        Err(error) => {
+            Err(StudyError { file: format!("experiments/{paper}/{}", choice.file()), message: error.to_string() })
+        }
     };
-    file.map_or(Ok(Vec::new()), read)
+    embedded(paper, choice.file()).map_or(Ok(Vec::new()), read)
 }
 
 /// Those of one paper; `None` if it has no file for the world.
@@ -155,7 +156,7 @@ fn choose(
 
 impl Study {
     /// Leaves out the totals of axes that these cells have only a part of, and the aims that none of their rows has.
-    fn keep_only(&mut self, cells: &[Cell]) {
+    pub(crate) fn keep_only(&mut self, cells: &[Cell]) {
         for (n, axis) in self.axes.iter_mut().enumerate() {
             let has = |label: &String| cells.iter().any(|cell| cell.labels[n] == *label);
             if !axis.labels().iter().all(has) {

@@ -2,7 +2,8 @@
 //!
 //! A claim covers one metric of the rows at its place. It counts once in the score, however many rows it covers, and is met if
 //! every row meets it. Means are compared without a margin: any difference satisfies a paper that says "below".
-use crate::model::{Metric, Study, text, wanted};
+use crate::metric::Metric;
+use crate::model::{Study, text, wanted};
 use crate::report::Report;
 use crate::rows::Row;
 use crate::rule::{Rule, Stated};

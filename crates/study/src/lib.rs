@@ -11,7 +11,9 @@ mod drawn;
 mod draws;
 mod gaps;
 mod measure;
+mod metric;
 mod model;
+mod predicted;
 mod recorded;
 mod report;
 mod reproduction;
@@ -21,19 +23,21 @@ mod score;
 mod spread;
 mod statistic;
 mod sweep;
+mod traces;
 
 pub use cells::Cell;
 pub use chosen::{Choice, Chosen, chosen, chosen_of};
 pub use claims::ClaimResult;
 pub use drawn::{Drawn, DrawnKind, drawn};
 pub use gaps::Gaps;
-pub use model::{Axis, Effort, Level, Metric, Study, StudyError};
+pub use metric::Metric;
+pub use model::{Axis, Effort, Level, Study, StudyError};
 pub use recorded::{RecordedRuns, recorded, recorded_runs};
 pub use report::Report;
 pub use reproduction::{Planned, Reproduction};
 pub use rows::{Entry, Row};
 pub use rule::Rule;
-pub use score::{Missed, Score};
+pub use score::{Group, Missed, Score};
 pub use spread::{Nearness, Spread};
 pub use sweep::{AxisUnit, Request, RunFigures, Sweep, SweepError};
 
@@ -62,33 +66,40 @@ pub fn papers() -> Vec<&'static str> {
 /// The studies of a paper, in the order of their files' names.
 pub fn studies(paper: &str) -> Result<Vec<Study>, StudyError> {
     let is_study = |file: &str| {
-        ![RULE, GAPS, RECORDED, AUTHORS].contains(&file) && Choice::ALL.iter().all(|choice| file != choice.file())
+        file.ends_with(".toml")
+            && ![RULE, GAPS].contains(&file)
+            && Choice::ALL.iter().all(|choice| file != choice.file())
     };
     let of_paper = EMBEDDED.iter().filter(|(name, file, _)| *name == paper && is_study(file));
-    let studies = of_paper.map(|(paper, file, text)| Study::parse(text, &format!("experiments/{paper}/{file}")));
+    let studies = of_paper.map(|(paper, file, text)| {
+        let mut study = Study::parse(text, &format!("experiments/{paper}/{file}"))?;
+        study.read_traces(|trace| embedded(paper, trace))?;
+        Ok(study)
+    });
     let mut studies = studies.collect::<Result<Vec<_>, _>>()?;
     for kind in [recorded::RecordedKind::Published, recorded::RecordedKind::Authors] {
-        if let Some((paper, file, text)) =
-            EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == kind.file())
-        {
-            recorded::add(text, kind, &format!("experiments/{paper}/{file}"), &mut studies)?;
+        if let Some(text) = embedded(paper, kind.file()) {
+            recorded::add(text, kind, &format!("experiments/{paper}/{}", kind.file()), &mut studies)?;
         }
     }
     Ok(studies)
 }
 
+/// The text of a file in a paper's folder, if the program carries it.
+pub fn embedded(paper: &str, file: &str) -> Option<&'static str> {
+    EMBEDDED.iter().find(|(name, known, _)| *name == paper && *known == file).map(|(.., text)| *text)
+}
+
 /// The rule for how near a paper's figures have to be met; `None` for studies of our own.
 pub fn rule(paper: &str) -> Result<Option<Rule>, StudyError> {
-    let found = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == RULE);
-    found.map(|(paper, file, text)| Rule::parse(text, &format!("experiments/{paper}/{file}"))).transpose()
+    let parse = |text| Rule::parse(text, &format!("experiments/{paper}/{RULE}"), |paper| embedded(paper, RULE));
+    embedded(paper, RULE).map(parse).transpose()
 }
 
 /// The gaps of a paper: why figures are not met. None if it has no such file.
 pub(crate) fn gaps(paper: &str) -> Result<Gaps, StudyError> {
-    let Some((paper, file, text)) = EMBEDDED.iter().find(|(name, file, _)| *name == paper && *file == GAPS) else {
-        return Ok(Gaps::default());
-    };
-    let file = format!("experiments/{paper}/{file}");
+    let Some(text) = embedded(paper, GAPS) else { return Ok(Gaps::default()) };
+    let file = format!("experiments/{paper}/{GAPS}");
     let gaps = Gaps::parse(text, paper, &file)?;
     gaps.check(&studies(paper)?).map_err(|message| StudyError { file, message })?;
     Ok(gaps)

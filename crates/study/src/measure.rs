@@ -1,18 +1,43 @@
 //! Taking a study's figures from the result of a run.
-use crate::model::{FromSeries, Metric, Over, Study, Take};
+use crate::cells::Cell;
+use crate::metric::{FromSeries, Metric, Over, Take};
+use crate::model::Study;
+use crate::traces::Trace;
 use narrows_results::lookup::Lookup;
 use narrows_results::{RunResult, Series};
 
 impl Study {
     /// The figures of a run, in the order of the metrics; `None` if the run lacks the figure, or if it derives from another metric.
     pub fn measure(&self, result: &RunResult) -> Vec<Option<f64>> {
+        self.measured(None, result)
+    }
+
+    /// The figures of a run of this cell, with those that compare it to the cell's recorded trace.
+    pub fn measure_cell(&self, cell: &Cell, result: &RunResult) -> Vec<Option<f64>> {
+        self.measured(self.trace_of(cell), result)
+    }
+
+    fn measured(&self, trace: Option<&Trace>, result: &RunResult) -> Vec<Option<f64>> {
         let summary = Lookup::of(&result.summary);
-        self.metrics.iter().map(|metric| Some(metric.of(&summary, result)? * metric.scale)).collect()
+        self.metrics.iter().map(|metric| Some(metric.of(&summary, trace, result)? * metric.scale)).collect()
     }
 }
 
+/// The series of this quantity of a source; a name that ends with `*` is any that begins like this.
+pub(crate) fn series<'a>(
+    result: &'a RunResult,
+    source: &'a str,
+    metric: &'a str,
+) -> impl Iterator<Item = &'a Series> + use<'a> {
+    let is_meant = move |series: &&Series| match source.strip_suffix('*') {
+        Some(start) => series.source.starts_with(start),
+        None => series.source == source,
+    };
+    result.series.iter().filter(move |series| series.metric == metric).filter(is_meant)
+}
+
 impl Metric {
-    fn of(&self, summary: &Lookup, result: &RunResult) -> Option<f64> {
+    fn of(&self, summary: &Lookup, trace: Option<&Trace>, result: &RunResult) -> Option<f64> {
         match (&self.summary, &self.series) {
             (Some(path), _) => {
                 // Without `over`, rates and counts of a group are its sums.
@@ -21,7 +46,7 @@ impl Metric {
                 self.over.unwrap_or_default().fold(&values)
             }
             (_, Some(series)) => series.of(result, self.over.unwrap_or_default()),
-            _ => None,
+            _ => self.rms.as_ref()?.of(trace?, result),
         }
     }
 }
@@ -44,25 +69,33 @@ impl Over {
 impl FromSeries {
     /// The figure of the series of this source, or of the members of a group of flows.
     fn of(&self, result: &RunResult, over: Over) -> Option<f64> {
-        let wanted = |series: &&Series| series.metric == self.metric;
-        if let Some(series) = result.series.iter().filter(wanted).find(|series| series.source == self.source) {
-            return self.of_one(series);
+        let from = if self.after_warmup { self.from.max(result.summary.warmup_s) } else { self.from };
+        let named = || series(result, &self.source, &self.metric);
+        if named().next().is_some() {
+            return over.fold(&named().filter_map(|series| self.of_one(series, from)).collect::<Vec<_>>());
         }
+        let wanted = |series: &&Series| series.metric == self.metric;
         let is_member = |series: &&Series| {
             let number = series.source.strip_prefix(&self.source).and_then(|rest| rest.strip_prefix('.'));
             number.is_some_and(|number| number.parse::<u32>().is_ok())
         };
-        let members: Vec<f64> =
-            result.series.iter().filter(wanted).filter(is_member).filter_map(|series| self.of_one(series)).collect();
+        let members: Vec<f64> = result
+            .series
+            .iter()
+            .filter(wanted)
+            .filter(is_member)
+            .filter_map(|series| self.of_one(series, from))
+            .collect();
         over.fold(&members)
     }
 
-    fn of_one(&self, series: &Series) -> Option<f64> {
+    fn of_one(&self, series: &Series, from: f64) -> Option<f64> {
         let to = self.to.unwrap_or(f64::INFINITY);
-        let points: Vec<(f64, f64)> =
-            series.points.iter().copied().filter(|(t, _)| (self.from..=to).contains(t)).collect();
+        let counts =
+            |&(t, value): &(f64, f64)| (from..=to).contains(&t) && self.above.is_none_or(|above| value > above);
+        let points: Vec<(f64, f64)> = series.points.iter().copied().filter(counts).collect();
         let values: Vec<f64> = points.iter().map(|p| p.1).collect();
-        let until = |there: &dyn Fn(f64) -> bool| points.iter().find(|p| there(p.1)).map(|p| p.0 - self.from);
+        let until = |there: &dyn Fn(f64) -> bool| points.iter().find(|p| there(p.1)).map(|p| p.0 - from);
         match self.take {
             Take::Mean => Over::Mean.fold(&values),
             Take::Min => Over::Min.fold(&values),

@@ -1,7 +1,9 @@
 //! The study file's keys and its errors.
 use crate::claims::Claim;
 use crate::draws::Draw;
+use crate::metric::Metric;
 use crate::recorded::Authors;
+use crate::traces::Traces;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -34,6 +36,18 @@ pub struct Study {
     /// Whether its figures count among those that were published.
     #[serde(default = "yes")]
     pub(crate) scored: bool,
+    /// The studies that are also counted by themselves in the score, by the name of their group.
+    #[serde(default)]
+    pub(crate) group: Option<String>,
+    /// What a kernel adds to a path's RTT by itself, such as `20us`. The simulator's base RTTs are longer by this time.
+    #[serde(default)]
+    pub(crate) processing: Option<String>,
+    /// The file with a recorded trace of each cell: `"$axis.part"`.
+    #[serde(default)]
+    pub(crate) trace: Option<String>,
+    /// The recorded traces.
+    #[serde(skip)]
+    pub(crate) traces: Traces,
     /// Whether starts and base RTTs stay as the scenario has them when a cell runs several times. Otherwise each run draws them, so
     /// that runs are independent ([`narrows_scenario::Scenario::repeated`]).
     #[serde(default)]
@@ -141,108 +155,6 @@ pub struct Axis {
     pub(crate) total: Option<String>,
 }
 
-/// A metric.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Metric {
-    /// Its name, unique in the study.
-    pub name: String,
-    /// Its unit.
-    #[serde(default)]
-    pub unit: String,
-    /// Digits after the point.
-    #[serde(default = "two")]
-    pub decimals: usize,
-    /// A factor by which the value is multiplied.
-    #[serde(default = "one")]
-    pub(crate) scale: f64,
-    /// A path in the summary: `hop.NAME.utilisation`, `flow.NAME.rtt_ms.mean`, `fairness.jain`. For flows with several members see
-    /// `over`.
-    pub(crate) summary: Option<String>,
-    /// How the values of several flows are combined; without it, rates and counts of a group are its sums, and of other values the mean
-    /// is taken.
-    #[serde(default)]
-    pub(crate) over: Option<Over>,
-    /// The value is taken from a series.
-    pub(crate) series: Option<FromSeries>,
-    /// The difference of another metric to its value in another cell, in percent of that value.
-    pub(crate) more_than: Option<Elsewhere>,
-    /// The probability that chance alone makes another metric's mean differ this much from that in another cell (Welch's test).
-    pub(crate) welch: Option<Elsewhere>,
-    /// Another metric that gives each run's weight in the mean.
-    pub(crate) weight: Option<String>,
-    /// Whether the median and quartiles of the runs are shown instead of their mean.
-    #[serde(default)]
-    pub(crate) quartiles: bool,
-    /// The quantile of the runs that is shown. A run without the figure counts as higher than all others.
-    pub(crate) quantile: Option<f64>,
-    /// Percent of the runs in which another metric is beyond a limit, with the bounds of Clopper and Pearson.
-    pub(crate) share: Option<Beyond>,
-}
-
-/// Runs in which a metric is beyond a limit.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Beyond {
-    pub(crate) metric: String,
-    pub(crate) above: f64,
-}
-
-/// How the values of several flows are combined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Over {
-    #[default]
-    Mean,
-    Sum,
-    Min,
-    Max,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FromSeries {
-    /// `hop:NAME`, `flow:NAME`; a group of flows stands for all its members, which `over` combines.
-    pub(crate) source: String,
-    pub(crate) metric: String,
-    pub(crate) take: Take,
-    /// The interval, seconds; the whole run by default.
-    #[serde(default)]
-    pub(crate) from: f64,
-    pub(crate) to: Option<f64>,
-    /// The level for `until_below` and `until_above`.
-    pub(crate) level: Option<f64>,
-}
-
-/// The value that is taken from a series.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Take {
-    Mean,
-    Min,
-    Max,
-    Last,
-    /// Seconds from `from` until it is at or below the level for the first time.
-    UntilBelow,
-    /// Seconds from `from` until it is at or above the level for the first time.
-    UntilAbove,
-}
-
-impl Take {
-    /// Whether it is a value of the series, not a time.
-    pub(crate) fn is_level(self) -> bool {
-        !matches!(self, Take::UntilBelow | Take::UntilAbove)
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Elsewhere {
-    pub(crate) metric: String,
-    /// The axes on which the other cell differs, with its values.
-    pub(crate) at: BTreeMap<String, Value>,
-}
-
 /// Published figures of the cells where the axes have these values.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Published {
@@ -297,6 +209,8 @@ pub(crate) struct Plot {
     /// Only cells with these values are drawn.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, Value>,
+    /// For a series: the column of the recorded trace that is drawn beside it.
+    pub(crate) recorded: Option<String>,
     /// For a series: the plot shows means over this number of seconds.
     pub(crate) bin: Option<f64>,
     /// For a series: the interval, seconds; the whole run by default.
@@ -334,6 +248,10 @@ impl Default for Study {
             about: String::new(),
             join: None,
             scored: true,
+            group: None,
+            processing: None,
+            trace: None,
+            traces: Traces::default(),
             as_written: false,
             first_seed: first(),
             quick: Effort::default(),
@@ -382,6 +300,7 @@ impl Study {
             return Err(format!("axis {:?} has no values", axis.name));
         }
         self.check_axes()?;
+        self.processing().map(drop)?;
         let is_axis = |name: &str| self.axes.iter().any(|axis| axis.name == name);
         let taken = |n: usize, name: &str| is_axis(name) || self.draws[..n].iter().any(|draw| draw.name == name);
         if let Some((_, draw)) = self.draws.iter().enumerate().find(|(n, draw)| taken(*n, &draw.name)) {
@@ -436,7 +355,7 @@ impl Study {
         Ok(())
     }
 
-    fn metric(&self, name: &str) -> Result<&Metric, String> {
+    pub(crate) fn metric(&self, name: &str) -> Result<&Metric, String> {
         self.metric_index(name).map(|m| &self.metrics[m])
     }
 
@@ -444,48 +363,6 @@ impl Study {
     pub(crate) fn metric_index(&self, name: &str) -> Result<usize, String> {
         let found = self.metrics.iter().position(|metric| metric.name == name);
         found.ok_or_else(|| format!("there is no metric {name:?}"))
-    }
-
-    fn check_metric(&self, m: &Metric) -> Result<(), String> {
-        let others = [m.more_than.is_some(), m.welch.is_some(), m.share.is_some()];
-        let sources = [m.summary.is_some(), m.series.is_some()];
-        if sources.iter().chain(&others).filter(|&&given| given).count() != 1 {
-            return Err(format!("metric {:?}: give one of `summary`, `series`, `more_than`, `welch`, `share`", m.name));
-        }
-        let has_quantiles = m.quartiles || m.quantile.is_some();
-        if has_quantiles && (m.welch.is_some() || m.share.is_some()) {
-            return Err(format!("metric {:?}: a test or a share has no quartiles", m.name));
-        }
-        if m.quantile.is_some_and(|quantile| m.quartiles || !(0.0..=1.0).contains(&quantile)) {
-            return Err(format!("metric {:?}: `quantile` is from 0 to 1, and goes without `quartiles`", m.name));
-        }
-        if let Some(weight) = &m.weight {
-            let weight = self.metric(weight)?;
-            let is_plain = |m: &Metric| m.summary.is_some() || m.series.is_some();
-            if has_quantiles || !is_plain(m) || !is_plain(weight) {
-                return Err(format!("metric {:?}: `weight` is for means, of figures of single runs", m.name));
-            }
-        }
-        if let Some(share) = &m.share {
-            let of = self.metric(&share.metric)?;
-            return if of.summary.is_some() || of.series.is_some() {
-                Ok(())
-            } else {
-                Err(format!(
-                    "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
-                    m.name, of.name
-                ))
-            };
-        }
-        let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };
-        let of = self.metric(&elsewhere.metric)?;
-        if of.welch.is_some() || of.share.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
-            return Err(format!(
-                "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
-                m.name, of.name
-            ));
-        }
-        self.check_place(&elsewhere.at)
     }
 
     fn check_plot(&self, plot: &Plot) -> Result<(), String> {
@@ -586,12 +463,4 @@ fn yes() -> bool {
 
 fn first() -> u64 {
     1
-}
-
-fn two() -> usize {
-    2
-}
-
-fn one() -> f64 {
-    1.0
 }

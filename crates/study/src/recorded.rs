@@ -166,6 +166,11 @@ impl Study {
         self.authors.iter().find(is_it).map(|known| known.runs)
     }
 
+    /// Whether its published figures are recorded ones.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.published.iter().flat_map(|published| published.values.values()).any(Value::is_array)
+    }
+
     fn add_recorded(&mut self, kind: RecordedKind, cell: &str, metric: &str, runs: &[f64]) -> Result<(), String> {
         let labels: Vec<&str> = cell.split(JOINT).collect();
         let axes: Vec<String> = self.row_axes().map(|axis| axis.name.clone()).collect();
@@ -175,20 +180,13 @@ impl Study {
         let labels = labels.into_iter().map(|label| Value::String(label.to_owned()));
         let at = axes.into_iter().zip(labels).collect();
         self.check_place(&at)?;
-        let decimals = self.metrics[self.metric_index(metric)?].decimals;
+        self.metric(metric)?;
         if kind == RecordedKind::Authors {
             let metric = metric.to_owned();
             self.authors.extend(Spread::of(runs).map(|runs| Authors { at, metric, runs }));
             return Ok(());
         }
-        let value = match (runs, Spread::of(runs)) {
-            (_, None) => return Ok(()),
-            (&[only], _) => Value::Float(only),
-            (_, Some(Spread { mean, low, high, .. })) => {
-                Value::String(format!("{mean:.decimals$} [{low:.decimals$}–{high:.decimals$}]"))
-            }
-        };
-        let value = (metric.to_owned(), value);
+        let value = (metric.to_owned(), Value::Array(runs.iter().copied().map(Value::Float).collect()));
         match self.published.last_mut().filter(|last| last.at == at) {
             Some(same) => drop(same.values.insert(value.0, value.1)),
             None => self.published.push(Published { at, scored: true, values: [value].into() }),
@@ -273,7 +271,7 @@ summary = "hop.link.loss_rate"
         let entry = &again.rows()[0].entries[0];
         assert_eq!(entry.published.as_deref(), Some("3.00 [1.00–6.00]"));
         assert_eq!(entry.difference, Some(0.5));
-        let rule = crate::Rule::parse("why = \"near\"\nwithin = 0.2\n", "score.toml").expect("a rule");
+        let rule = crate::Rule::parse("why = \"near\"\nwithin = 0.2\n", "score.toml", |_| None).expect("a rule");
         let score = again.score(&rule, &crate::Gaps::default());
         assert_eq!((score.met, score.published), (1, 2), "each is one figure: 3.5 for 3.0 and for 1.0");
     }

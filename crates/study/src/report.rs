@@ -1,7 +1,8 @@
 //! The published and the measured figures side by side, as a sheet.
 use crate::cells::Cell;
 use crate::claims::ClaimResult;
-use crate::model::{Hold, Metric, Study};
+use crate::metric::Metric;
+use crate::model::{Hold, Study};
 use crate::rows::{Entry, Points, Row, Runs};
 use crate::rule::Rule;
 use narrows_report::sheet::{Head, Sheet};
@@ -70,7 +71,7 @@ impl Report<'_> {
                 which: which.to_owned(),
             };
             if self.is_published(m) {
-                heads.push(head("published"));
+                heads.push(head(if study.is_recorded() { "recorded" } else { "published" }));
             }
             if self.has_authors(m) {
                 heads.push(head("authors' program"));

@@ -1,5 +1,6 @@
 //! A paper's studies with the measured figures: tables, data and score.
 use crate::gaps::Gaps;
+use crate::score::Group;
 use crate::{Cell, Choice, Chosen, Level, Missed, Report, Rule, Score, Study, StudyError};
 use narrows_report::sheet::{Head, Sheet};
 use serde_json::{Value, json};
@@ -36,6 +37,12 @@ impl Planned {
         studies.into_iter().filter(wanted).map(planned).collect()
     }
 
+    /// Keeps the cells whose names, figure included, are wanted.
+    pub fn keep(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.cells.retain(|cell| is_wanted(cell.name()));
+        self.study.keep_only(&self.cells);
+    }
+
     /// Removes the settings that this world's senders lack.
     ///
     /// # Errors
@@ -69,10 +76,18 @@ impl Planned {
 }
 
 impl Study {
-    /// Whether this name selects the study: `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
+    /// Whether it judges claims, which are about all of its cells.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
+    }
+
+    /// Whether this name selects the study: that of its group, or `figure 7-8`, `7-8` and `8` do; `1` selects both `figure 1, one flow` and `figure 1, 16
     /// flows`.
     pub fn is_called(&self, id: &str) -> bool {
         let (id, figure) = (id.trim().to_lowercase(), self.figure.to_lowercase());
+        if self.group.as_ref().is_some_and(|group| group.to_lowercase() == id) {
+            return true;
+        }
         let Some(number) = figure.split_whitespace().nth(1).map(|word| word.trim_end_matches(',')) else {
             return figure == id;
         };
@@ -86,11 +101,11 @@ impl Study {
 
 /// The reports of a paper's studies.
 pub struct Reproduction<'a> {
-    paper: &'a str,
+    pub(crate) paper: &'a str,
     plan: &'a [Planned],
     /// One for each study of the plan.
     pub reports: Vec<Report<'a>>,
-    rule: Option<Rule>,
+    pub(crate) rule: Option<Rule>,
     gaps: Gaps,
 }
 
@@ -197,7 +212,8 @@ impl<'a> Reproduction<'a> {
             n => format!("of the {n} others, experiments show why for {shown}\n"),
         };
         let Score { met, published, .. } = score;
-        format!("{met} of {published} published figures and claims met, {}\n{others}", rule.words())
+        let groups: String = score.groups.iter().map(Group::words).collect();
+        format!("{groups}{met} of {published} published figures and claims met, {}\n{others}", rule.words())
     }
 
     /// The number of aims that are not met.

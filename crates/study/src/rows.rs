@@ -1,7 +1,8 @@
 //! Makes rows from runs: combines the runs of a cell, or of pooled cells.
 use crate::cells::Cell;
-use crate::model::{Beyond, Elsewhere, Metric, Study, wanted};
-use crate::rule::Stated;
+use crate::metric::{Beyond, Elsewhere, Metric};
+use crate::model::{Study, wanted};
+use crate::rule::{Stated, recorded};
 use crate::spread::Spread;
 use narrows_report::{Estimate, Proportion, Quartiles};
 use serde::Serialize;
@@ -229,8 +230,11 @@ impl Study {
 fn shown(value: &Value, metric: &Metric) -> String {
     match Stated::of(value).and_then(Stated::figure) {
         Some(n) if !value.is_str() => {
-            let d = metric.decimals;
-            format!("{n:.d$}")
+            let text = |n: f64| format!("{n:.0$}", metric.decimals);
+            // The runs of a recorded figure.
+            let [mean, low, high] =
+                recorded(value).map_or([n; 3], |Spread { mean, low, high, .. }| [mean, low, high]).map(text);
+            if low == high { mean } else { format!("{mean} [{low}–{high}]") }
         }
         _ => crate::model::text(value),
     }

@@ -2,11 +2,13 @@
 //!
 //! Each paper has one rule, in `experiments/PAPER/score.toml`, that gives the allowed difference and the reason. A rule is written
 //! before its results are seen. Published bounds (`≤ 12`) apply without an allowance.
-use crate::model::{Metric, StudyError};
+use crate::metric::Metric;
+use crate::model::StudyError;
+use crate::spread::Spread;
 use narrows_report::Quartiles;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use toml::Value;
+use toml::{Table, Value};
 
 /// The allowed difference between measured and published figures.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -61,19 +63,46 @@ pub(crate) enum Stated {
     Spread(Quartiles),
 }
 
+/// The runs of a recorded figure.
+pub(crate) fn recorded(value: &Value) -> Option<Spread> {
+    let runs: Option<Vec<f64>> = value.as_array()?.iter().map(Value::as_float).collect();
+    Spread::of(&runs?)
+}
+
 fn number(text: &str) -> Option<f64> {
     text.trim().parse().ok()
 }
 
 impl Rule {
-    pub(crate) fn parse(text: &str, file: &str) -> Result<Rule, StudyError> {
-        toml::from_str(text).map_err(|error| StudyError { file: file.to_owned(), message: error.to_string() })
+    /// Reads a rule; `file` is its name in errors. One that is `like` another paper's has the same allowances and those that it gives itself; `rule_of` is the
+    /// text of a paper's rule.
+    pub(crate) fn parse<'a>(
+        text: &str,
+        file: &str,
+        rule_of: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Rule, StudyError> {
+        let fault = |message: String| StudyError { file: file.to_owned(), message };
+        let read = |text: &str| text.parse::<Table>().map_err(|error| fault(error.to_string()));
+        let mut own = read(text)?;
+        if let Some(like) = own.remove("like") {
+            let base =
+                like.as_str().and_then(rule_of).ok_or_else(|| fault(format!("`like`: there is no rule {like}")))?;
+            let mut whole = read(base)?;
+            for (key, value) in own {
+                match (whole.get_mut(&key), value) {
+                    (Some(Value::Table(all)), Value::Table(more)) => all.extend(more),
+                    (_, value) => drop(whole.insert(key, value)),
+                }
+            }
+            own = whole;
+        }
+        own.try_into().map_err(|error: toml::de::Error| fault(error.to_string()))
     }
 
     /// The rule in one line.
     pub fn words(&self) -> String {
         let amount = |(unit, least): (&String, &f64)| match unit.strip_suffix('s') {
-            Some(one) if *least == 1.0 => format!("1 {one}"),
+            Some(one) if *least == 1.0 && one.len() > 1 => format!("1 {one}"),
             _ if unit == "%" && *least == 1.0 => "1 point".to_owned(),
             _ => format!("{least} {unit}"),
         };
@@ -125,7 +154,7 @@ impl Stated {
             Value::Integer(n) => Some(Stated::About(*n as f64)),
             Value::Float(x) => Some(Stated::About(*x)),
             Value::String(text) => Stated::parse(text),
-            _ => None,
+            _ => recorded(value).map(|runs| Stated::About(runs.mean)),
         }
     }
 
@@ -141,13 +170,8 @@ impl Stated {
         number(text.trim_start_matches(|c: char| !c.is_ascii_digit() && c != '-')).map(bound)
     }
 
-    /// `66.5`, `22.5–25.5`, `3.00 [1.00–6.00]`: the mean of several runs with their spread.
+    /// `66.5`, `22.5–25.5`.
     fn plain(text: &str) -> Option<Stated> {
-        if let Some((mean, spread)) = text.split_once('[') {
-            let (low, high) = spread.strip_suffix(']')?.split_once('–')?;
-            number(low).and(number(high))?;
-            return number(mean).map(Stated::About);
-        }
         if let Some((median, rest)) = text.split_once('(') {
             let (q1, q3) = rest.strip_suffix(')')?.split_once('–')?;
             return Some(Stated::Spread(Quartiles { q1: number(q1)?, median: number(median)?, q3: number(q3)? }));
@@ -185,7 +209,8 @@ mod tests {
         assert_eq!(stated("< 0.00001"), Some(Stated::Below(0.000_01)));
         assert_eq!(stated("> 99"), Some(Stated::Above(99.0)));
         assert_eq!(stated("22.5–25.5"), Some(Stated::Between(22.5, 25.5)));
-        assert_eq!(stated("3.00 [1.00–6.00]"), Some(Stated::About(3.0)));
+        let runs = Value::Array([1.0, 2.0, 6.0].map(Value::Float).to_vec());
+        assert_eq!(Stated::of(&runs), Some(Stated::About(3.0)), "the mean of recorded runs");
         assert_eq!(stated("85 (84–88.5)"), Some(Stated::Spread(Quartiles { q1: 84.0, median: 85.0, q3: 88.5 })));
         assert_eq!(stated("85 (84)"), None);
         assert_eq!(stated("starves"), None);
@@ -194,7 +219,8 @@ mod tests {
 
     #[test]
     fn near_is_a_part_of_the_figure_but_at_least_a_unit() {
-        let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml").expect("a rule");
+        let rule = Rule::parse("why = \"w\"\nwithin = 0.05\nleast = { packets = 1.0 }", "score.toml", |_| None)
+            .expect("a rule");
         let metric = |unit: &str| {
             toml::from_str::<Metric>(&format!("name = \"loss of all\"\nunit = {unit:?}")).expect("a metric")
         };
@@ -212,7 +238,12 @@ mod tests {
             rule.meets(Stated::Above(99.0), 99.1, &metric("%")) && !rule.meets(Stated::Above(99.0), 99.0, &metric("%"))
         );
         assert!(!about(100.0, f64::NAN, "ms"));
-        assert!(Rule::parse("within = 0.05", "score.toml").is_err(), "why is asked for");
+        assert!(Rule::parse("within = 0.05", "score.toml", |_| None).is_err(), "why is asked for");
+        let base = "why = \"w\"\nwithin = 0.05\nleast = { ms = 1.0 }\n[metric.loss]\nwithin = 0.2\n";
+        let like = |text| Rule::parse(text, "score.toml", |paper| (paper == "linux").then_some(base));
+        let own = like("why = \"v\"\nlike = \"linux\"\n[metric.rtt]\nwithin = 0.03\n").expect("a rule");
+        assert_eq!(own.words(), "within 5 %, at least 1 ms, loss within 20 %, rtt within 3 %: v");
+        assert!(like("why = \"v\"\nlike = \"unix\"\n").is_err_and(|error| error.message.contains("no rule \"unix\"")));
         let loss =
             Rule { metrics: BTreeMap::from([("loss".to_owned(), Allowance { within: 0.2, least: 0.0 })]), ..rule };
         let metric = metric("packets");

@@ -15,6 +15,32 @@ pub struct Score {
     pub published: usize,
     /// The figures and claims that are not met.
     pub missed: Vec<Missed>,
+    /// The groups of studies that are also counted by themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
+}
+
+/// The cells and figures of a group of studies.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Number of cells whose figures are all met.
+    pub cells_met: usize,
+    /// Number of cells.
+    pub cells: usize,
+    /// Number of figures that are met.
+    pub figures_met: usize,
+    /// Number of figures.
+    pub figures: usize,
+}
+
+impl Group {
+    /// In a line of words.
+    pub(crate) fn words(&self) -> String {
+        let Group { name, cells_met, cells, figures_met, figures } = self;
+        format!("{name}: {cells_met} of {cells} cells met in every figure, {figures_met} of {figures} figures\n")
+    }
 }
 
 /// A figure or a claim that is not met.
@@ -47,6 +73,17 @@ impl Score {
         self.met += other.met;
         self.published += other.published;
         self.missed.extend(other.missed);
+        for more in other.groups {
+            match self.groups.iter_mut().find(|group| group.name == more.name) {
+                Some(group) => {
+                    group.cells_met += more.cells_met;
+                    group.cells += more.cells;
+                    group.figures_met += more.figures_met;
+                    group.figures += more.figures;
+                }
+                None => self.groups.push(more),
+            }
+        }
         self
     }
 }
@@ -56,8 +93,9 @@ impl Report<'_> {
     /// study whose figures were never published.
     pub fn score(&self, rule: &Rule, gaps: &Gaps) -> Score {
         let study: &Study = self.runs.study;
-        let mut score = Score::default();
+        let (mut score, mut cells_met) = (Score::default(), 0);
         for row in self.rows.iter().filter(|_| study.scored) {
+            let missed = score.missed.len();
             for (entry, metric) in row.entries.iter().zip(&study.metrics) {
                 for Held { which, stated, published, measured } in entry.held() {
                     score.published += 1;
@@ -72,6 +110,11 @@ impl Report<'_> {
                     score.missed.push(Missed::new(what, gaps, gaps.of_figure(study, row, &metric.name)));
                 }
             }
+            cells_met += usize::from(score.missed.len() == missed);
+        }
+        if let Some(name) = study.group.clone() {
+            let (cells, figures_met, figures) = (self.rows.len(), score.met, score.published);
+            score.groups.push(Group { name, cells_met, cells, figures_met, figures });
         }
         for claim in self.claims(rule) {
             score.published += 1;

@@ -2,7 +2,7 @@
 //!
 //! A single run of Linux is not the truth: where many flows share a queue, or few packets are dropped, two runs differ by more than an aim. So the means are
 //! held against the aims, and a difference counts as unexplained only if each world's mean lies outside the range of the other world's runs.
-use crate::model::Metric;
+use crate::metric::Metric;
 use crate::rule::Rule;
 use serde::Serialize;
 

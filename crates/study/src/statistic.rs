@@ -1,5 +1,5 @@
 //! The figure of a run that a metric shows, so that two measurements of it can be compared by a rule for that figure.
-use crate::model::Metric;
+use crate::metric::Metric;
 use narrows_results::figure::{Owner, Statistic};
 
 impl Metric {

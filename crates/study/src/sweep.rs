@@ -1,5 +1,6 @@
 //! Sweeps without a study file: a scenario file and values for its keys.
-use crate::model::{Axis, File, Metric, Plot, Study, StudyError, text};
+use crate::metric::Metric;
+use crate::model::{Axis, File, Plot, Study, StudyError, text};
 use narrows_core::params::{ParamValue as _, split_number};
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::chart::ChartKind;
@@ -104,6 +105,7 @@ impl Study {
             log: false,
             range: None,
             at: BTreeMap::new(),
+            recorded: None,
             bin: None,
             from: 0.0,
             to: None,
@@ -134,6 +136,7 @@ fn plain(path: &str) -> Metric {
         summary: Some(path.to_owned()),
         over: None,
         series: None,
+        rms: None,
         more_than: None,
         welch: None,
         weight: None,

@@ -118,13 +118,12 @@ pub(super) fn is_name_of_results(file: &Path) -> bool {
     let drawing = file.parent().is_some_and(|dir| dir.ends_with(narrows_report::FIGURES)) && name.ends_with(".svg");
     let own = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, narrows_report::PAGE];
     own.contains(&name)
-        || ["linux.json", "live.json", "figures.json", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"]
+        || ["live.json", "figures.json", "predicted.svg", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"]
             .contains(&name)
         || numbered("hop", ".mahi")
         || name.strip_prefix("hop").and_then(|rest| rest.split_once('-')).is_some_and(|(number, rest)| {
             !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && rest.ends_with(".mahi")
         })
-        || (name.starts_with("startup_") && name.ends_with(".csv"))
         || drawing
 }
 
@@ -180,14 +179,9 @@ mod tests {
 
     #[test]
     fn names_of_results() {
-        for ours in [
-            "summary.json",
-            "fifo/seed-1/hop0-lte.mahi",
-            "hop0.mahi",
-            "svg/rtt.svg",
-            "startup_cubic_lim1_s1.csv",
-            "runs.jsonl",
-        ] {
+        for ours in
+            ["summary.json", "fifo/seed-1/hop0-lte.mahi", "hop0.mahi", "svg/rtt.svg", "predicted.svg", "runs.jsonl"]
+        {
             assert!(is_name_of_results(Path::new(ours)), "{ours}");
         }
         for other in ["notes.txt", "hop.mahi", "hopx.mahi", "rtt.svg", "thesis.csv", "svg/notes.txt", ""] {

@@ -9,6 +9,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{Output, Request};
 use crate::reproduce::left_out::LeftOut;
+use crate::reproduce::paper::{has_words, no_cell, words};
 use crate::term::{self, Paint};
 use crate::world;
 use figures::{CellFigure, Measured};
@@ -20,7 +21,7 @@ use narrows_results::folder;
 use narrows_runner::index;
 use narrows_scenario::{RateSpec, Record, Scenario, Traffic, Transport};
 use narrows_sim::Simulator;
-use narrows_study::{Choice, Chosen, Level, Study};
+use narrows_study::{Choice, Chosen, Level, Rule, Study};
 use narrows_world::World;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -135,7 +136,7 @@ pub(crate) fn main(args: &Kernel) -> Result<(), Failure> {
         }
     }
     let (kernel, simulator) = (measured.pop().unwrap_or_default(), measured.pop().unwrap_or_default());
-    let reproduced = reproduce(plan, [kernel, simulator]);
+    let reproduced = reproduce(plan, [kernel, simulator], &rule::aims()?);
     let sheets = table::sheets(&reproduced, &release);
     let (verdict, is_met) = table::verdict(&reproduced);
     let json = table::json(&reproduced, &release);
@@ -214,14 +215,14 @@ fn mean_mbit(rate: &RateSpec, duration: Span) -> f64 {
 
 /// The requested cells; those that the kernel cannot run become reasons.
 fn plan(args: &Kernel, lab: &Lab) -> Result<Vec<Planned>, Failure> {
-    let (mut plan, mut known) = (Vec::new(), Vec::new());
+    let (mut plan, mut known) = (Vec::new(), BTreeSet::new());
     for mut chosen in narrows_study::chosen(Choice::Kernel, args.level()).map_err(Failure::other)? {
         let (mut scenarios, mut left_out, mut cells) = (Vec::new(), LeftOut::default(), Vec::new());
         for (cell, runs) in std::mem::take(&mut chosen.cells).into_iter().zip(std::mem::take(&mut chosen.runs)) {
             let runs = args.runs.unwrap_or(runs);
-            let own = words(&format!("{} {}", chosen.paper, cell.name()));
-            let is_wanted = args.cells.as_ref().is_none_or(|asked| words(asked).iter().all(|word| own.contains(word)));
-            known.extend(own);
+            let name = format!("{} {}", chosen.paper, cell.name());
+            let is_wanted = args.cells.as_ref().is_none_or(|asked| has_words(&name, asked));
+            known.extend(words(&name));
             if !is_wanted {
                 continue;
             }
@@ -239,20 +240,9 @@ fn plan(args: &Kernel, lab: &Lab) -> Result<Vec<Planned>, Failure> {
         }
     }
     if plan.is_empty() {
-        let known: BTreeSet<String> = known.into_iter().collect();
-        return Err(Failure::usage(format!(
-            "no cell has all the words of --cells {}; allowed: {}",
-            args.cells.as_deref().unwrap_or_default(),
-            known.into_iter().collect::<Vec<_>>().join(", ")
-        )));
+        return Err(no_cell(args.cells.as_deref().unwrap_or_default(), known));
     }
     Ok(plan)
-}
-
-/// The words of a text, in lower case.
-fn words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect()
 }
 
 /// The scenario with the records that the comparison needs.
@@ -335,12 +325,15 @@ fn run(
 }
 
 /// Puts the figures of both worlds beside the published ones.
-fn reproduce(plan: Vec<Planned>, [kernel, simulator]: [Vec<Vec<Vec<Measured>>>; 2]) -> Vec<Reproduced> {
+fn reproduce(plan: Vec<Planned>, [kernel, simulator]: [Vec<Vec<Vec<Measured>>>; 2], aims: &Rule) -> Vec<Reproduced> {
     let both = kernel.into_iter().zip(simulator);
-    plan.into_iter().zip(both).map(|(planned, (kernel, simulator))| reproduced(planned, &kernel, &simulator)).collect()
+    plan.into_iter()
+        .zip(both)
+        .map(|(planned, (kernel, simulator))| reproduced(planned, &kernel, &simulator, aims))
+        .collect()
 }
 
-fn reproduced(planned: Planned, kernel: &[Vec<Measured>], simulator: &[Vec<Measured>]) -> Reproduced {
+fn reproduced(planned: Planned, kernel: &[Vec<Measured>], simulator: &[Vec<Measured>], aims: &Rule) -> Reproduced {
     let Planned { chosen: Chosen { paper, study, cells, note, .. }, scenarios, skipped } = planned;
     let metrics = |runs: &Vec<Measured>| runs.iter().map(|measured| measured.metrics.clone()).collect::<Vec<_>>();
     let values = [kernel, simulator].map(|cells| cells.iter().map(metrics).collect::<Vec<_>>());
@@ -349,7 +342,7 @@ fn reproduced(planned: Planned, kernel: &[Vec<Measured>], simulator: &[Vec<Measu
     for (n, runs) in scenarios.iter().enumerate() {
         let scenario = &runs[0];
         let rows = reports.each_ref().map(|report| &report.rows()[n]);
-        let (figures, not_seen) = figures::figures(&study, scenario, rows, [&kernel[n], &simulator[n]]);
+        let (figures, not_seen) = figures::figures(aims, &study, scenario, rows, [&kernel[n], &simulator[n]]);
         let queue = scenario.hops[0].queue.clone();
         for name in not_seen {
             if !unseen.contains(&name) {
@@ -426,10 +419,5 @@ mod tests {
         let rate = RateSpec::Schedule(steps);
         assert!((mean_mbit(&rate, Span::s(60)) - 30.0).abs() < 1e-9);
         assert!((mean_mbit(&rate, Span::s(15)) - 20.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn words_are_those_between_spaces_and_commas() {
-        assert_eq!(words("cp-aqm Figure 5, one flow,  50 ms"), ["cp-aqm", "figure", "5", "one", "flow", "50", "ms"]);
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct Paper {
     /// the paper's live.toml or kernel.toml name, where there is one]
     #[arg(long, value_name = "ID")]
     figure: Vec<String>,
+    /// Only cells whose figure and labels have all of these words, such as "cubic fq_codel" or "T1 10.2ms x1"
+    #[arg(long, alias = "set", value_name = "WORDS")]
+    cells: Option<String>,
     /// Make one short run of each cell
     #[arg(long)]
     quick: bool,
@@ -61,8 +64,8 @@ pub(crate) struct Paper {
     /// Print JSON on stdout and nothing else
     #[arg(short = 'J', long)]
     pub(super) json: bool,
-    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json, with --measure also recorded.csv) and
-    /// the runs (runs.jsonl) to this folder, new or empty
+    /// Write a page with the paper's figures redrawn (report.html), the figures (figures.json, with --measure also recorded.csv; beside
+    /// recorded figures also predicted.svg) and the runs (runs.jsonl) to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Replace the results that --out holds; their runs are not made again
@@ -72,6 +75,8 @@ pub(crate) struct Paper {
 
 /// The file with the finished runs.
 const RUNS: &str = "runs.jsonl";
+/// The picture of measured against recorded figures.
+const PREDICTED: &str = "predicted.svg";
 
 /// A run of a study's cell.
 struct Task {
@@ -142,9 +147,9 @@ impl Paper {
 
 /// Lists the papers.
 pub(crate) fn list() -> Result<(), Failure> {
-    let mut out = String::from("narrows reproduce linux: cells measured on a Linux kernel\n");
-    out +=
-        "narrows reproduce kernel: the papers' figures in a Linux kernel of a virtual machine, and in the simulator\n";
+    let mut out = String::from(
+        "narrows reproduce kernel: the papers' figures in a Linux kernel of a virtual machine, and in the simulator\n",
+    );
     out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");
@@ -221,6 +226,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         reproduction = reproduction.unscored();
     }
     let (sheets, json) = (reproduction.sheets(), reproduction.json(subject.as_deref()));
+    let predicted = reproduction.predicted(subject.as_deref().unwrap_or("predicted by Narrows"));
     let written = output.map(|output| {
         let title = match &subject {
             Some(subject) => format!("Reproducing {paper} in {subject}"),
@@ -228,6 +234,7 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
         };
         let is_recorded = measured.as_ref().is_some_and(|measured| measured.is_recorded);
         let filled = write_out(&output, &title, &reproduction.page(), &json).and_then(|()| {
+            predicted.map_or(Ok(()), |predicted| output.write(PREDICTED, predicted.svg()))?;
             if is_recorded { output.write(RECORDED, narrows_study::recorded(&reproduction.reports)) } else { Ok(()) }
         });
         match filled {
@@ -257,6 +264,40 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
 
 /// The requested studies with their cells, and whether they are whole; all scenarios have been checked.
 fn plan(paper: &str, args: &Paper, level: Level, choice: Option<Choice>) -> Result<(Vec<Planned>, bool), Failure> {
+    let (mut plan, mut is_whole) = figures(paper, args, level, choice)?;
+    if let Some(asked) = &args.cells {
+        let known: BTreeSet<String> =
+            plan.iter().flat_map(|planned| &planned.cells).flat_map(|cell| words(cell.name())).collect();
+        plan.iter_mut().for_each(|planned| planned.keep(|name| has_words(name, asked)));
+        plan.retain(|planned| !planned.cells.is_empty());
+        is_whole &= !plan.iter().any(|planned| planned.study.has_claims());
+        if plan.is_empty() {
+            return Err(no_cell(asked, known));
+        }
+    }
+    Ok((plan, is_whole))
+}
+
+/// The error for --cells with words that no cell has.
+pub(super) fn no_cell(asked: &str, known: BTreeSet<String>) -> Failure {
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    Failure::usage(format!("no cell has all the words of --cells {asked}; allowed: {known}"))
+}
+
+/// Whether all of these words are among those of a cell's name.
+pub(super) fn has_words(name: &str, asked: &str) -> bool {
+    let own = words(name);
+    words(asked).iter().all(|word| own.contains(word))
+}
+
+/// The words of a text, in lower case.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+/// The studies that --figure names, or that the world has a choice of, and whether they are whole.
+fn figures(paper: &str, args: &Paper, level: Level, choice: Option<Choice>) -> Result<(Vec<Planned>, bool), Failure> {
     if let Some(choice) = choice.filter(|_| args.figure.is_empty())
         && let Some(chosen) = Planned::chosen(choice, paper, level, args.runs).map_err(Failure::other)?
     {
@@ -308,9 +349,10 @@ fn tasks(plan: &[Planned], subject: Option<&str>) -> Result<Vec<Task>, Failure> 
     let mut tasks = Vec::new();
     for (study, planned) in plan.iter().enumerate() {
         let metrics = format!("{:?}", planned.study.metrics);
+        let of_world = if subject.is_some() { &planned.study.in_kernel() } else { &planned.study };
         for (cell, of) in planned.cells.iter().enumerate() {
             for run in 0..planned.runs {
-                let scenario = planned.study.run(of, run + 1, planned.runs).map_err(Failure::other)?;
+                let scenario = of_world.run(of, run + 1, planned.runs).map_err(Failure::other)?;
                 let text = scenario.to_toml();
                 let key = index::key([metrics.as_str(), &text].into_iter().chain(subject));
                 let job = Job { label: format!("{} seed {}", of.name(), scenario.seed), scenario };
@@ -397,7 +439,7 @@ fn run_some(
     let results = grid::run(&jobs, options, |index, narrows_world::Run { result, .. }| {
         let (study, cell, run, key) = &missing[index];
         let planned = &plan[*study];
-        let values = planned.study.measure(&result);
+        let values = planned.study.measure_cell(&planned.cells[*cell], &result);
         if let Some(output) = output {
             output.keep(key, &values)?;
         }
@@ -427,6 +469,12 @@ fn write_out(output: &Output, title: &str, sheets: &[Sheet], json: &serde_json::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_those_between_spaces_and_commas() {
+        assert_eq!(words("cp-aqm Figure 5, one flow,  50 ms"), ["cp-aqm", "figure", "5", "one", "flow", "50", "ms"]);
+        assert!(has_words("fitted cells, T1 cubic x16", "t1 X16") && !has_words("fitted cells, T1 cubic x16", "x1"));
+    }
 
     #[test]
     fn columns_are_as_wide_as_the_longest_name() {

@@ -1,4 +1,4 @@
-//! `narrows reproduce linux --measure`: a recorded cell, measured again in the lab.
+//! `narrows reproduce linux --on kernel`: a recorded cell, measured again in the lab.
 use crate::support::{Place, json};
 use narrows_kernel::kernels::{self, Kernel};
 use std::process::Command;
@@ -22,20 +22,18 @@ fn a_recorded_cell_is_measured_again() {
         return println!("skipped: {reason}");
     }
     let place = Place::new("measure");
-    let cells = ["--cells", "T6 cubic 50", "--jobs", "1", "--out", "out", "--json"];
-    let report = json(&place.ok(&[&["reproduce", "linux", "--measure", "--quick"][..], &cells].concat()));
-    let kernel = report["kernel"].as_str().expect("the release").to_owned();
-    let found = report["cells"].as_array().expect("cells");
-    assert_eq!((found.len(), report["skipped"].as_array().map(Vec::len)), (1, Some(0)), "{report}");
-    let figure = |name: &str| &found[0]["figures"][name];
-    for name in ["utilisation", "queue_packets", "loss_rate", "rtt_ms"] {
-        assert!(figure(name)["lab"].as_f64().is_some_and(|value| value > 0.0), "{report}");
-        // Another kernel than the recorded one may differ.
-        assert!(!kernel.starts_with("7.2") || figure(name)["within"] == true, "{name}: {report}");
+    let cells = ["--cells", "fitted T6 cubic 50", "--jobs", "1", "--out", "out", "--json"];
+    let report = json(&place.ok(&[&["reproduce", "linux", "--on", "kernel", "--quick"][..], &cells].concat()));
+    let kernel = report["measured"].as_str().expect("the release").to_owned();
+    let found = report["figures"][0]["cells"].as_array().expect("cells");
+    assert_eq!((found.len(), &report["score"]["published"]), (1, &4.into()), "{report}");
+    for entry in found[0]["entries"].as_array().expect("figures") {
+        assert!(entry["measured"].as_f64().is_some_and(|value| value > 0.0), "{report}");
     }
-    let trace = &report["traces"][0];
-    assert!(trace["points"].as_u64() > Some(400), "{report}");
-    assert!(place.path("out/startup_cubic_lim50_s1.csv").is_file());
+    // Another kernel than the recorded one may differ.
+    assert!(!kernel.starts_with("Linux 7.2") || report["score"]["met"] == 4, "{report}");
+    // The simulator adds to the base RTT what a kernel's processing takes; the kernel's path is the recorded one.
+    assert!(report["figures"][0]["simulator"][0]["entries"][3]["measured"].as_f64() > Some(40.0), "{report}");
 }
 
 #[test]

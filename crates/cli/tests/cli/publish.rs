@@ -109,7 +109,7 @@ fn a_folder_that_holds_results_is_replaced_with_force_alone() {
     let commands: [&[&str]; 4] = [
         &["run", "x.toml", "--seed", "2"],
         &["compare", "--duration", "1s", "--rate", "1mbit", "--queues", "fifo"],
-        &["reproduce", "linux", "--quick", "--set", "T6"],
+        &["reproduce", "linux", "--quick", "--cells", "T6"],
         &["reproduce", "cocoa", "--figure", "text: 1 ms", "--quick"],
     ];
     for command in commands {

@@ -117,6 +117,41 @@ fn the_simulator_is_held_to_the_cells_of_the_lab() {
 }
 
 #[test]
+fn the_simulator_is_held_to_the_recorded_cells_and_traces_of_linux() {
+    let place = Place::new("reproduce_linux");
+    let printed = place.ok(&["reproduce", "linux", "--quick", "--out", "out"]);
+    // One run of each cell; a change of the model changes these numbers.
+    for group in [
+        "fitted: 24 of 26 cells met in every figure, 102 of 104 figures",
+        "unseen: 24 of 36 cells met in every figure, 162 of 180 figures",
+    ] {
+        assert!(printed.contains(group), "{group} is not in\n{printed}");
+    }
+    let report = json(&fs::read_to_string(place.path("out/figures.json")).expect("the figures"));
+    assert_eq!((&report["score"]["published"], &report["score"]["groups"][1]["cells"]), (&284.into(), &36.into()));
+    let traces = &report["figures"].as_array().expect("figures")[1];
+    let cells = traces["cells"].as_array().expect("cells");
+    assert_eq!((traces["figure"].as_str(), cells.len()), (Some("start-up traces"), 8));
+    for (cell, entry) in
+        cells.iter().flat_map(|cell| cell["entries"].as_array().into_iter().flatten().map(move |entry| (cell, entry)))
+    {
+        let limit = if cell["labels"][0].as_str().is_some_and(|label| label.contains("new_reno fifo 1000")) {
+            130.0
+        } else {
+            2.0
+        };
+        assert!(entry["measured"].as_f64().is_some_and(|rms| rms > 0.0 && rms < limit), "{cell}");
+    }
+    let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
+    assert!(page.contains("data-chart=\"3\""), "the windows of four traces are drawn");
+    let svg = fs::read_to_string(place.path("out/predicted.svg")).expect("the picture");
+    assert!(svg.contains("T4 bbr x1 25mbit 10ms fq: 13.") && svg.contains("rtt, ms"), "{svg}");
+    // A former flag chooses the same cells.
+    let of = |flag| place.ok(&["reproduce", "linux", "--quick", flag, "T6"]);
+    assert!(of("--set") == of("--cells") && of("--cells").contains("fitted: 3 of 4 cells met in every figure"));
+}
+
+#[test]
 fn pooled_configurations_are_one_row() {
     let place = Place::new("reproduce_startup");
     let args = ["reproduce", "startup", "--figure", "jitter", "--figure", "figure 4-7", "--quick", "--json"];

@@ -242,24 +242,6 @@ fn ctrl_c_ends_a_run_soon_and_leaves_nothing_half_written() {
     assert!(!place.path("out.unfinished").exists());
 }
 
-#[test]
-fn reproduce_linux_compares_every_cell_it_can() {
-    let place = Place::new("reproduce");
-    let printed = place.ok(&["reproduce", "linux", "--quick", "--set", "T6", "--json", "--out", "linux"]);
-    let report = json(&printed);
-    let cells = report["cells"].as_array().expect("cells");
-    assert_eq!(cells.len(), 4);
-    for cell in cells {
-        for figure in ["utilisation", "queue_packets", "loss_rate", "rtt_ms"] {
-            assert!(cell["figures"][figure]["narrows"].as_f64().is_some_and(|value| value >= 0.0), "{cell}");
-        }
-    }
-    assert!(place.path("linux/linux.json").is_file());
-    let traces = report["traces"].as_array().expect("traces");
-    assert_eq!(traces.len(), 8);
-    assert!(traces.iter().all(|trace| trace["points"].as_u64() > Some(400)), "{traces:?}");
-}
-
 /// The names of `tc` and `iperf3` mean the same in flags and files, and results use one spelling.
 #[test]
 fn spellings_of_tc_and_iperf3_mean_the_same() {

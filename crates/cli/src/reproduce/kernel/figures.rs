@@ -8,7 +8,7 @@ use crate::reproduce::measured::mean_srtt;
 use narrows_results::figure::{Owner, Statistic};
 use narrows_results::{RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, Traffic, Transport};
-use narrows_study::{Row, Study};
+use narrows_study::{Row, Rule, Study};
 use serde::{Deserialize, Serialize};
 
 /// The figures of a run.
@@ -102,6 +102,7 @@ fn smoothed(result: &RunResult) -> Result<RunResult, Failure> {
 
 /// The figures of a cell, each the mean of its runs, and the names of the metrics that the kernel does not see.
 pub(super) fn figures(
+    aims: &Rule,
     study: &Study,
     scenario: &Scenario,
     [kernel, simulator]: [&Row; 2],
@@ -124,7 +125,7 @@ pub(super) fn figures(
             published: here.published.clone(),
             kernel: measured,
             simulator: there.measured,
-            tolerance: rule::tolerance(&key, measured / factor, link).map(|tolerance| factor * tolerance),
+            tolerance: rule::tolerance(aims, &key, measured / factor, link).map(|tolerance| factor * tolerance),
         });
     }
     let known: Vec<String> = study.metrics.iter().filter_map(|metric| Some(metric.statistic()?.key())).collect();
@@ -143,7 +144,7 @@ pub(super) fn figures(
             published: None,
             kernel: factor * measured,
             simulator: mean(in_simulator, n).map(|measured| factor * measured),
-            tolerance: rule::tolerance(key, measured, link).map(|tolerance| factor * tolerance),
+            tolerance: rule::tolerance(aims, key, measured, link).map(|tolerance| factor * tolerance),
         });
     }
     (figures, unseen)
@@ -208,7 +209,8 @@ mod tests {
         let values = [&kernel, &simulator].map(|measured| vec![vec![measured.metrics.clone()]]);
         let reports = values.each_ref().map(|values| study.report(&cells, values, &[]));
         let rows = reports.each_ref().map(|report| &report.rows()[0]);
-        let (figures, unseen) = figures(study, &scenario, rows, [&[kernel.clone(), kernel], &[simulator]]);
+        let aims = rule::aims().expect("a rule");
+        let (figures, unseen) = figures(&aims, study, &scenario, rows, [&[kernel.clone(), kernel], &[simulator]]);
         let shown: Vec<_> = figures
             .iter()
             .map(|f| (f.name.as_str(), f.published.as_deref(), f.kernel, f.simulator, f.holds()))
