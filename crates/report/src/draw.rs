@@ -151,9 +151,11 @@ impl Drawing {
             chart.draw_series([band(line)])?;
         }
         for (i, line) in self.lines.iter().enumerate() {
-            // The same line occurs twice: this one is dashed, so that both colours are visible.
-            let is_twin = self.lines[..i].iter().any(|other| other.points == line.points);
-            let dash = if is_twin && line.paint.dash.is_empty() { &[8, 8][..] } else { line.paint.dash };
+            // Of n times the same line the k-th is dashed so that all colours are visible.
+            let times = |lines: &[Line]| lines.iter().filter(|other| other.points == line.points).count() as u32;
+            let (n, k) = (times(&self.lines), times(&self.lines[..i]));
+            let in_turn = [8 * (n - k), 8 * k];
+            let dash = if k > 0 && line.paint.dash.is_empty() { &in_turn[..] } else { line.paint.dash };
             let style = stroke(line.paint, if self.cdf { 2.0 } else { 1.5 });
             match dash {
                 [on, off, ..] => {

@@ -92,7 +92,7 @@ mod tests {
             (quantity.axis(), quantity.rank)
         };
         assert_eq!(shown("rtt_ms"), ("RTT (ms)".to_owned(), 1));
-        assert_eq!(shown("drops_per_s"), ("Drops (per s)".to_owned(), 5));
+        assert_eq!(shown("drops_per_s"), ("Drops (per s)".to_owned(), 6));
         assert_eq!(shown("drop_probability").0, "Drop probability");
         assert_eq!(shown("my_gauge_bytes"), ("My gauge (bytes)".to_owned(), usize::MAX));
         assert_eq!(shown("odd").0, "Odd");

@@ -77,12 +77,12 @@ function parts(container, keys, draw) {
 }
 
 // Lines on top of each other would hide all but the last. Of n of them the k-th is dashed so that each colour shows in turn, and has
-// smaller marks. `reach`: the length of the y axis.
-function reveal(traces, reach) {
+// smaller marks. `reach` and `width`: the lengths of the y axis and, where the lines do not share their x, of the x axis.
+function reveal(traces, reach, width = 0) {
   const together = [];
   for (const trace of traces) {
     if (trace.band || !trace.y.length) continue;
-    const first = together.find(([other]) => coincide(other, trace, 0.004 * reach));
+    const first = together.find(([other]) => coincide(other, trace, CLOSE * reach, CLOSE * width));
     if (first) first.push(trace);
     else together.push([trace]);
   }
@@ -94,7 +94,10 @@ function reveal(traces, reach) {
   }
 }
 
-const coincide = (a, b, room) => a.y.length === b.y.length && a.y.every((y, i) => Math.abs(y - b.y[i]) <= room && (a.x === b.x || a.x[i] === b.x[i]));
+// Lines at most this far apart, as a share of an axis, cannot be told apart.
+const CLOSE = 0.004;
+const coincide = (a, b, room, aside) => a.y.length === b.y.length
+  && a.y.every((y, i) => Math.abs(y - b.y[i]) <= room && (a.x === b.x || Math.abs(a.x[i] - b.x[i]) <= aside));
 
 // A hexadecimal colour with an opacity.
 const translucent = (colour, share) => colour + Math.round(255 * share).toString(16).padStart(2, "0");

@@ -52,6 +52,8 @@ addEventListener("beforeprint", () => {
   paper = true;
   root.classList.add("paper");
   for (const part of document.querySelectorAll("section:not(.fine) details:not([open])")) { part.open = true; unfolded.add(part); }
+  // A table wider than the sheet would make everything smaller.
+  for (const scroll of document.querySelectorAll(".scroll")) scroll.firstElementChild.style.zoom = Math.min(1, scroll.clientWidth / scroll.scrollWidth);
   [...waiting].forEach(drawWaiting);
   redraw();
 });
@@ -60,6 +62,7 @@ addEventListener("afterprint", () => {
   root.classList.remove("paper");
   unfolded.forEach((part) => { part.open = false; });
   unfolded.clear();
+  for (const scroll of document.querySelectorAll(".scroll")) scroll.firstElementChild.style.zoom = "";
   redraw();
 });
 

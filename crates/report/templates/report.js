@@ -156,9 +156,13 @@
     return [zero(panel.metric) && low === 0 ? 0 : low - room, high + room];
   }
 
+  // A chart without a line at this hop, or of these flows, is left out.
+  const hasLines = (lines, panel) => lines.some((line) => isShown(line, panel));
+
   function drawSeries() {
     if (!known.length) { element("series").closest("section").hidden = true; return; }
-    const panels = known.filter((panel) => state.panels.has(panel.metric));
+    const chosen = known.filter((panel) => state.panels.has(panel.metric)), there = chosen.filter((panel) => hasLines(data.lines, panel));
+    const panels = there.length ? there : chosen;
     if (apart()) parts(element("series"), panels.map((panel) => panel.metric), (metric, part) => drawApart(panels.find((p) => p.metric === metric), part));
     else parts(element("series"), ["together"], (_, part) => drawTogether(panels, part));
   }
@@ -252,7 +256,7 @@
   }
 
   function drawCdfs() {
-    const names = data.cdfs.filter((panel) => data.curves.some((line) => line.m === panel.metric)).map((panel) => panel.metric);
+    const names = data.cdfs.filter((panel) => hasLines(data.curves, panel)).map((panel) => panel.metric);
     if (apart()) parts(element("cdfs"), names, (metric, part) => drawCdfsApart(data.cdfs.find((p) => p.metric === metric), part));
     else parts(element("cdfs"), ["together"], (_, part) => drawCdfsTogether(part));
     element("cdfs").closest("section").hidden = !names.length;
@@ -275,7 +279,7 @@
 
   function drawCdfsTogether(part) {
     if (!part.firstChild) part.append(document.createElement("div"));
-    const found = data.cdfs.map((panel) => [panel, data.curves.filter((line) => line.m === panel.metric)]).filter(([, lines]) => lines.length);
+    const found = data.cdfs.map((panel) => [panel, data.curves.filter((line) => line.m === panel.metric)]).filter(([panel, lines]) => hasLines(lines, panel));
     const beside = part.clientWidth > 700, n = found.length, extra = { annotations: [] }, all = [];
     const gap = beside ? 0.09 : 0.28 / n, size = (1 - gap * (n - 1)) / n;
     found.forEach(([panel, lines], i) => {
@@ -284,7 +288,7 @@
       const log = state.log && panel.metric !== "rtt_ms";
       const mine = traces(lines, panel, { xaxis: "x" + suffix(i), yaxis: "y" + suffix(i) }, "vh");
       for (const line of mine) if (!line.band) line.hovertemplate = sentenceOfShare(panel) + "<extra></extra>";
-      reveal(mine, 1);
+      reveal(mine, 1, Math.max(0, ...mine.map((line) => line.x.at(-1) ?? 0)));
       all.push(...mine);
       const range = log ? logRange(mine) : undefined;
       extra["xaxis" + suffix(i)] = axis({

@@ -444,7 +444,7 @@ fn paint(index: usize) -> PaintData {
 }
 
 /// Number of charts shown at first.
-const FIRST: usize = 4;
+const FIRST: usize = 5;
 
 /// Most points of all series on a page, so that it has a few megabytes and draws at once.
 const POINTS: usize = 400_000;

@@ -24,13 +24,13 @@ pub static FIGURES: &[Figure] = &[
     hop!(packets, "packets", Count, Neither, "packets sent"),
     hop!(queue_packets, "queue", Amount, Less, "packets waiting, weighted by time; the one being sent is not counted")
         .table(Section::Link, &[stat("mean", Always).spare(2), stat("p95", InDifferences), stat("max", InDifferences)])
-        .chart(2, "Queue"),
+        .chart(3, "Queue"),
     hop!(sojourn_ms, "sojourn", Delay, Less, "time from entering the queue to leaving it")
         .table(Section::Link, &[
             stat("mean", InDifferences), stat("p50", Always).spare(9), stat("p95", InDifferences), stat("p99", Always),
             stat("max", InDifferences),
         ])
-        .chart(4, "Sojourn time"),
+        .chart(5, "Sojourn time"),
     hop!(offered_packets, "offered", Count, Neither, "packets that arrived"),
     hop!(drops.total, "drops", Count, Less, "packets that the queue dropped or the link lost")
         .table(Section::Losses, &[one(Always).spare(17)]),
@@ -39,12 +39,12 @@ pub static FIGURES: &[Figure] = &[
         .table(Section::Losses, &[one(InDifferences)]),
     hop!(marks, "marks", Count, Neither, "packets that the queue marked CE").table(Section::Losses, &[one(IfAny).spare(10)]),
     setup(Owner::Hop, "rate_mbit", "rate", Class::Rate, "the link's rate at the start, or a trace's mean"),
-    series(Owner::Hop, "drops_per_s", "Drops", (Class::Count, Better::Less), "packets that the queue drops, by any rule", 5),
+    series(Owner::Hop, "drops_per_s", "Drops", (Class::Count, Better::Less), "packets that the queue drops, by any rule", 6),
     series(Owner::Hop, "drop_probability", "Drop probability", (Class::Index, Better::Neither),
-        "probability with which the queue drops or marks an arriving packet", 11),
+        "probability with which the queue drops or marks an arriving packet", 12),
     series(Owner::Hop, "limit_packets", "Limit", (Class::Amount, Better::Neither),
-        "packets that the queue holds at most, or a flow's buffer does", 12),
-    series(Owner::Hop, "target_ms", "Target", (Class::Delay, Better::Neither), "sojourn time that the queue aims at", 13),
+        "packets that the queue holds at most, or a flow's buffer does", 13),
+    series(Owner::Hop, "target_ms", "Target", (Class::Delay, Better::Neither), "sojourn time that the queue aims at", 14),
 
     // Flows.
     flow!(goodput_mbit, "goodput", Rate, More,
@@ -143,18 +143,20 @@ pub static FIGURES: &[Figure] = &[
         .worst().table(Section::Applications, &[one(IfThere).spare(13)]),
     flow!(active, "active", Share, Neither, "share of time in which payload arrived; only of programs' flows"),
     setup(Owner::Flow, "base_rtt_ms", "base RTT", Class::Delay, "the round-trip time without queues, as the scenario gives it"),
+    series(Owner::Flow, "one_way_ms", "One-way delay", (Class::Delay, Better::Less),
+        "one-way delay of datagrams that arrived, their mean over an interval", 2),
     series(Owner::Flow, "cwnd_packets", "Congestion window", (Class::Amount, Better::Neither),
-        "packets that the sender may have in flight", 3),
+        "packets that the sender may have in flight", 4),
     series(Owner::Flow, "srtt_ms", "Smoothed RTT", (Class::Delay, Better::Less),
-        "the sender's moving average of its RTT (RFC 6298)", 6),
+        "the sender's moving average of its RTT (RFC 6298)", 7),
     series(Owner::Flow, "ssthresh_packets", "Slow-start threshold", (Class::Amount, Better::Neither),
-        "window at which slow start ends (RFC 5681)", 7),
+        "window at which slow start ends (RFC 5681)", 8),
     series(Owner::Flow, "inflight_packets", "In flight", (Class::Amount, Better::Neither),
-        "packets sent and neither acknowledged nor counted as lost", 8),
+        "packets sent and neither acknowledged nor counted as lost", 9),
     series(Owner::Flow, "pacing_mbit", "Pacing rate", (Class::Rate, Better::Neither),
-        "rate at which the sender lets packets leave", 9),
+        "rate at which the sender lets packets leave", 10),
     series(Owner::Flow, "target_mbit", "Encoder's rate", (Class::Rate, Better::More),
-        "rate that the rate control of a video call gives to the encoder", 10),
+        "rate that the rate control of a video call gives to the encoder", 11),
 
     // The run.
     run!(fairness.jain, "Jain", Index, More, "Jain's index of the goodputs of bulk flows that share a hop")

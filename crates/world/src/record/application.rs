@@ -1,8 +1,10 @@
 //! What an application's user would feel: delay, jitter and loss of datagrams, delay of messages, and the scores made of them.
 use super::histogram::Delays;
+use super::track::{Bound, Track};
 use super::video::VideoRecord;
 use crate::quality::{self, emodel, outcome};
 use narrows_core::{Span, Time};
+use narrows_results::Cdf;
 use narrows_results::summary::{self, Application, Voice};
 use narrows_scenario::Traffic;
 use std::collections::VecDeque;
@@ -16,17 +18,29 @@ pub struct Datagrams {
     jitters: f64,
     /// Number of arrivals after which there was an estimate.
     estimates: u64,
+    /// The means over intervals, and the sum and the number of delays in the present one.
+    means: Option<Track>,
+    interval: (u64, u64),
 }
 
 impl Datagrams {
-    /// Quantiles with this many significant digits.
-    pub fn new(digits: u8) -> Datagrams {
-        Datagrams { delays: Delays::new(digits), previous: None, jitter: 0.0, jitters: 0.0, estimates: 0 }
+    /// Quantiles with this many significant digits, and the means over intervals in this series.
+    pub fn new(digits: u8, means: Option<Track>) -> Datagrams {
+        Datagrams {
+            delays: Delays::new(digits),
+            previous: None,
+            jitter: 0.0,
+            jitters: 0.0,
+            estimates: 0,
+            means,
+            interval: (0, 0),
+        }
     }
 
     /// A datagram has arrived after this time.
     pub fn arrived(&mut self, delay: Span) {
         self.delays.record(delay);
+        self.interval = (self.interval.0 + delay.as_ns(), self.interval.1 + 1);
         if let Some(previous) = self.previous.replace(delay) {
             // J(i) = J(i−1) + (|D(i−1, i)| − J(i−1)) / 16; D is the difference of two one-way delays.
             let difference = (delay.as_ms_f64() - previous.as_ms_f64()).abs();
@@ -34,6 +48,29 @@ impl Datagrams {
             self.jitters += self.jitter;
             self.estimates += 1;
         }
+    }
+
+    /// Ends an interval of the series; one without arrivals has no point.
+    pub fn sample(&mut self, now: Time) {
+        let (sum, count) = std::mem::take(&mut self.interval);
+        if let Some(means) = self.means.as_mut().filter(|_| count > 0) {
+            means.push(now, sum as f64 / count as f64 / 1e6);
+        }
+    }
+
+    /// Limits the length of the series from now on.
+    pub fn bound(&mut self, bound: Bound) {
+        self.means.iter_mut().for_each(|means| means.bound(bound));
+    }
+
+    /// The distribution of the delays, if there are any.
+    pub fn cdf(&self, source: &str) -> Option<Cdf> {
+        self.delays.cdf(source, ONE_WAY)
+    }
+
+    /// The series of their means over intervals.
+    pub fn into_means(self) -> Option<Track> {
+        self.means
     }
 
     /// Ends the warm-up. The estimate of jitter goes on.
@@ -44,9 +81,12 @@ impl Datagrams {
 
     /// Memory in use apart from its own size, bytes.
     pub fn bytes(&self) -> usize {
-        self.delays.bytes()
+        self.delays.bytes() + self.means.as_ref().map_or(0, Track::bytes)
     }
 }
+
+/// One-way delays, as series and distributions call them.
+pub const ONE_WAY: &str = "one_way_ms";
 
 /// The messages of a connection, from the write at the sender to the read of their last byte at the receiver.
 #[derive(Clone, Debug)]
@@ -233,7 +273,7 @@ mod tests {
     /// Delays of 10, 26, 26, 10 ms: |D| is 16, 0, 16 ms, so J is 1, 15/16, 15/16 + (16 − 15/16)/16.
     #[test]
     fn jitter_is_that_of_rfc_3550() {
-        let mut datagrams = Datagrams::new(3);
+        let mut datagrams = Datagrams::new(3, None);
         [10, 26, 26, 10].into_iter().for_each(|ms| datagrams.arrived(Span::ms(ms)));
         let found = FlowMeasurements { datagrams: Some((&datagrams, 1)), ..FlowMeasurements::default() };
         let found = found.summary(None, at(1)).expect("there were datagrams");
@@ -242,6 +282,22 @@ mod tests {
         assert_eq!(found.loss, Some(0.2));
         assert_eq!(found.one_way_ms.map(|ms| (ms.mean, ms.max)), Some((18.0, 26.0)));
         assert_eq!((found.voice, found.qoo, found.rpm), (None, None, None), "the traffic is not known");
+    }
+
+    /// An interval has the mean of its arrivals, one without any has no point, and the distribution has all of them.
+    #[test]
+    fn delays_have_means_over_intervals_and_a_distribution() {
+        let mut datagrams = Datagrams::new(3, Some(Track::new(ONE_WAY, 4)));
+        let room = datagrams.bytes();
+        for (interval, delays) in [[10, 20].as_slice(), &[], &[40]].into_iter().enumerate() {
+            delays.iter().for_each(|&ms| datagrams.arrived(Span::ms(ms)));
+            datagrams.sample(at(100 * (interval as u64 + 1)));
+        }
+        let cdf = datagrams.cdf("flow:call").expect("there were datagrams");
+        assert_eq!((cdf.metric.as_str(), cdf.points.last().map(|point| point.1)), (ONE_WAY, Some(1.0)));
+        assert!(room >= 4 * size_of::<(f64, f64)>(), "the series is counted");
+        let series = datagrams.into_means().and_then(|means| means.finish("flow:call")).expect("it has points");
+        assert_eq!(series.points, [(0.1, 15.0), (0.3, 40.0)]);
     }
 
     #[test]
@@ -272,7 +328,7 @@ mod tests {
     /// Nine of ten packets come after 20 ms, one after 400 ms. Waiting for it would cost a call more than losing it.
     #[test]
     fn a_packet_that_comes_too_late_is_lost_to_a_call() {
-        let mut datagrams = Datagrams::new(3);
+        let mut datagrams = Datagrams::new(3, None);
         (0..1000).for_each(|n| datagrams.arrived(if n % 100 == 0 { Span::ms(400) } else { Span::ms(20) }));
         let thin = Traffic::Thin(Thin::default());
         let found = FlowMeasurements { datagrams: Some((&datagrams, 0)), ..FlowMeasurements::default() };

@@ -1,5 +1,5 @@
 //! A flow's figures.
-use super::application::{self, Datagrams, Messages};
+use super::application::{self, Datagrams, Messages, ONE_WAY};
 use super::histogram::{Delays, Gathered};
 use super::video::VideoRecord;
 use super::{Bound, Track};
@@ -89,6 +89,9 @@ impl FlowRecord {
         [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target]
             .into_iter()
             .for_each(|track| track.bound(bound));
+        if let Some(datagrams) = self.distributions.as_mut().and_then(|d| d.datagrams.as_mut()) {
+            datagrams.bound(bound);
+        }
     }
 
     /// Adds everything of another flow's record except its series and its application's figures, which a sum of flows does not have.
@@ -110,7 +113,8 @@ impl FlowRecord {
     pub fn datagram(&mut self, delay: Span) {
         let digits = self.digits;
         let distributions = self.distributions.get_or_insert_default();
-        distributions.datagrams.get_or_insert_with(|| Datagrams::new(digits)).arrived(delay);
+        let means = || self.tracks.as_ref().map(|tracks| tracks.throughput.beside(ONE_WAY));
+        distributions.datagrams.get_or_insert_with(|| Datagrams::new(digits, means())).arrived(delay);
     }
 
     /// The figures of the flow's application; `None` if there are none. `messages` are those of a connection, `video` the frames of
@@ -213,6 +217,9 @@ impl FlowRecord {
         if interval.samples > 0 {
             tracks.rtt.push(now, interval.rtt_ns as f64 / interval.samples as f64 / 1e6);
         }
+        if let Some(datagrams) = self.distributions.as_mut().and_then(|d| d.datagrams.as_mut()) {
+            datagrams.sample(now);
+        }
         let Some(meters) = meters else { return };
         tracks.cwnd.push(now, meters.cwnd);
         tracks.inflight.push(now, meters.inflight);
@@ -288,18 +295,22 @@ impl FlowRecord {
     /// The distributions.
     pub fn cdfs(&self, source: &str) -> impl Iterator<Item = Cdf> {
         let tracks = self.tracks.as_ref();
-        let rtt = tracks.and(self.distributions.as_ref()).and_then(|d| d.rtt.as_ref()?.cdf(source, "rtt_ms"));
-        rtt.into_iter().chain(tracks.and_then(|tracks| tracks.sojourn.cdf(source, "sojourn_ms")))
+        let distributions = tracks.and(self.distributions.as_ref());
+        let rtt = distributions.and_then(|d| d.rtt.as_ref()?.cdf(source, "rtt_ms"));
+        let one_way = distributions.and_then(|d| d.datagrams.as_ref()?.cdf(source));
+        rtt.into_iter().chain(one_way).chain(tracks.and_then(|tracks| tracks.sojourn.cdf(source, "sojourn_ms")))
     }
 
     /// The series.
     pub fn series(self, source: &str) -> impl Iterator<Item = Series> {
         let source = source.to_owned();
-        self.tracks.into_iter().flat_map(move |tracks| {
+        let one_way = self.distributions.and_then(|d| d.datagrams?.into_means());
+        let finished = self.tracks.map(move |tracks| {
             let Tracks { throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target, .. } = *tracks;
             let all = [throughput, rtt, srtt, cwnd, ssthresh, inflight, pacing, target];
-            all.into_iter().filter_map(|track| track.finish(&source)).collect::<Vec<_>>()
-        })
+            all.into_iter().chain(one_way).filter_map(|track| track.finish(&source)).collect::<Vec<_>>()
+        });
+        finished.into_iter().flatten()
     }
 
     /// Memory in use, bytes.

@@ -52,6 +52,11 @@ impl Track {
         Track { merging: Merging::Latest, ..Track::new(metric, samples) }
     }
 
+    /// A series of means over the same intervals, of another metric.
+    pub fn beside(&self, metric: &'static str) -> Track {
+        Track { bound: self.bound, ..Track::new(metric, self.room()) }
+    }
+
     /// Limits its length from now on.
     pub fn bound(&mut self, Bound { spacing, most }: Bound) {
         let spacing = spacing.max(Span::ns(1));
