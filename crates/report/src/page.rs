@@ -1,6 +1,6 @@
 //! One self-contained page: tables in plain HTML, charts by plotly.js, everything in one file.
 //!
-//! The chart library and the series are deflated and in base64; the browser inflates them (`DecompressionStream`). A content
+//! The chart library and the series are deflated and in base64; the page inflates them before it counts as loaded. A content
 //! security policy forbids all connections, so that the browser enforces "self-contained".
 mod data;
 mod facts;

@@ -1,8 +1,8 @@
 
 // Sequence numbers over time, as tcptrace draws them.
-async function drawEvents(tools) {
+function drawEvents(tools) {
   const { theme, layout, axis, title, config, paints } = tools;
-  const events = JSON.parse(await inflate("events"));
+  const events = JSON.parse(inflate("events"));
   const choice = element("events-flow"), chart = element("events-chart");
   choice.replaceChildren(...events.flows.map((flow, i) => new Option(flow.name, i)));
   element("events-choice").hidden = events.flows.length < 2;

@@ -1,16 +1,16 @@
 // Charts of the report. Everything that is drawn comes from the two deflated blocks above: the series and plotly.js.
-(async () => {
+(() => {
   const coarse = matchMedia("(pointer: coarse)");
 
   let data;
   try {
-    data = JSON.parse(await inflate("data"));
+    data = JSON.parse(inflate("data"));
     if (!data.lines.length && !data.curves.length) return;
     const library = document.createElement("script");
-    library.textContent = await inflate("library");
+    library.textContent = inflate("library");
     document.head.append(library);
   } catch (error) {
-    element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
+    element("failure").textContent = "The charts cannot be drawn in this browser (" + error.message + ").";
     element("failure").hidden = false;
     return;
   }
@@ -517,6 +517,7 @@
   element("charts").hidden = false;
   draw();
   redraws.push(draw);
+  drawAtOnce();
   if (element("events")) drawEvents({ theme, layout, axis, title, config, paints: data.paints });
   let width = element("cdfs").clientWidth;
   addEventListener("resize", () => {

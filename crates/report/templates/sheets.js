@@ -1,11 +1,12 @@
 // Charts of a study: each is plain data in a deflated block of its own; plotly.js is in another. Heat maps are SVG already.
 (() => {
   let library;
-  const loaded = () => (library ??= inflate("library").then((text) => {
-    const script = document.createElement("script");
-    script.textContent = text;
-    document.head.append(script);
-  }));
+  function load() {
+    if (library) return;
+    library = document.createElement("script");
+    library.textContent = inflate("library");
+    document.head.append(library);
+  }
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const places = [...document.querySelectorAll("[data-chart]")];
@@ -27,7 +28,7 @@
 
   function trace(chart, line, apart) {
     const number = line.colour % 28, color = style("--q" + number);
-    const marks = line.published || chart.kind === "lines", dash = style("--d" + number);
+    const marks = line.published || chart.kind === "lines" || line.x.length < 2, dash = style("--d" + number);
     return {
       type: "scatter", name: plain(line.name), x: line.x, y: line.y, showlegend: !apart,
       mode: line.published ? "markers" : marks ? "lines+markers" : "lines",
@@ -86,7 +87,7 @@
     const [x0, x1, y0, y1] = numbers(inAddress().get("chart" + place.dataset.chart));
     const zoom = y0 < y1 ? [{ range: [x0, x1] }, { range: [y0, y1], autorangeoptions: undefined }] : [{}, {}];
     Plotly.react(place, traces, {
-      ...all, height: 380, margin: { l: 60, r: 12, t: 40, b: 50 }, title: head,
+      ...all, height: isOnPaper() ? 290 : 380, margin: { l: 60, r: 12, t: 40, b: 50 }, title: head,
       legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
       xaxis: axis({ title: titled(chart.x), automargin: true, ...zoom[0] }),
       yaxis: axis({ title: titled(chart.y), automargin: true, rangemode, ...limits(chart.lines), ...zoom[1] }),
@@ -101,19 +102,20 @@
     });
   }
 
-  function fail(error) {
-    element("failure").textContent = "The charts need a browser from 2023 or later (" + error.message + ").";
-    element("failure").hidden = false;
+  function show(place) {
+    try {
+      load();
+      // Not `data`: the chart library keeps its own under that name.
+      place.drawn = JSON.parse(inflate("data" + place.dataset.chart));
+      draw(place.drawn, place);
+    } catch (error) {
+      element("failure").textContent = "The charts cannot be drawn in this browser (" + error.message + ").";
+      element("failure").hidden = false;
+    }
   }
 
-  async function show(place) {
-    // Not `data`: the chart library keeps its own under that name.
-    place.drawn = JSON.parse(await inflate("data" + place.dataset.chart));
-    await loaded();
-    draw(place.drawn, place);
-  }
-
-  places.forEach((place) => whenItsTurnComes(place, () => show(place).catch(fail)));
+  places.forEach((place) => whenItsTurnComes(place, () => show(place)));
+  drawAtOnce();
   const drawn = () => places.filter((place) => place.drawn);
   redraws.push(() => drawn().forEach((place) => draw(place.drawn, place)));
   // An address leads to the first chart that it zooms.
