@@ -17,6 +17,7 @@ pub mod contract;
 pub mod detector;
 pub mod drop_reason;
 pub mod extensions;
+pub mod framing;
 pub mod hint;
 pub mod link;
 pub mod media;

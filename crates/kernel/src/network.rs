@@ -11,6 +11,7 @@
 //!
 //! Both ends of a pair have the same MAC address and no ARP, so that no packet is sent to find a neighbour.
 use crate::queue;
+use narrows_core::framing::{Atm, Framing};
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::FIRST_PORT;
@@ -62,6 +63,7 @@ const MOST_SAVED: u64 = 1600;
 const AT_ONCE: Span = Span::us(1);
 /// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
 pub(crate) const ETHERNET: u64 = 14;
+const ETHERNET_HEADER: Framing = Framing { overhead: ETHERNET as u32, mpu: 0, atm: Atm::Noatm };
 /// Longest packet at the IP layer.
 pub(crate) const MTU: u64 = 1500;
 /// Packets that a delay holds; more than any window.
@@ -107,7 +109,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         for &hop in &direction.hops {
             let spec = &scenario.hops[hop];
             check(spec, gso_max_segs)?;
-            let hint = LinkHint { rate: spec.rate.initial(), rtt: rtts[hop], mtu: Bytes(MTU) + spec.overhead };
+            let hint = LinkHint { rate: spec.rate.initial(), rtt: rtts[hop], mtu: spec.on_the_wire(Bytes(MTU)) };
             let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
             modules.extend(queue::module(&spec.queue).map(str::to_owned));
             let device = format!("hop{hop}");
@@ -210,8 +212,11 @@ fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
         RateSpec::Schedule(_) if hop.overhead.0 > 256 => {
             refuse("allowed in the kernel's world: an overhead of at most 256B")
         }
-        RateSpec::Schedule(_) if gso_max_segs > 1 && hop.overhead.0 != ETHERNET => refuse(&format!(
-            "with another overhead than Ethernet's, Linux counts the headers of a packet of several segments once; allowed in the \
+        RateSpec::Schedule(_) if hop.atm == Atm::Ptm => {
+            refuse("`htb` does not know PTM; allowed in the kernel's world: `atm = \"noatm\"` or `\"atm\"`")
+        }
+        RateSpec::Schedule(_) if gso_max_segs > 1 && hop.framing() != ETHERNET_HEADER => refuse(&format!(
+            "with other frames than Ethernet's, Linux counts the headers of a packet of several segments once; allowed in the \
              kernel's world with gso_max_segs: an overhead of {ETHERNET}B"
         )),
         RateSpec::Schedule(_) => Ok(()),
@@ -243,15 +248,18 @@ fn rate(hop: &Hop, at: Time) -> Rate {
 /// a device's MTU (`psched_mtu`), but not to the lengths that `stab` makes, so that `pie` would let three packets wait instead of two
 /// before it drops any. Routes have the MTU that packets keep to, locked: IPv6 would take the device's.
 fn told_mtu(hop: &Hop) -> u64 {
-    MTU + hop.overhead.0 - ETHERNET
+    hop.on_the_wire(Bytes(MTU)).0 - ETHERNET
 }
 
 /// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead. Without
 /// `stab` Linux counts the Ethernet header, and those of each segment in a large packet.
 fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
-    let stab = match hop.overhead.0 as i64 - ETHERNET as i64 {
-        0 => String::new(),
-        overhead => format!("stab overhead {overhead} linklayer ethernet "),
+    let stab = if hop.framing() == ETHERNET_HEADER {
+        String::new()
+    } else {
+        let (mpu, layer) = (hop.mpu.0, if hop.atm == Atm::Atm { "atm" } else { "ethernet" });
+        let mpu = if mpu > 0 { format!(" mpu {mpu}") } else { String::new() };
+        format!("stab overhead {}{mpu} linklayer {layer} ", beyond_ethernet(hop))
     };
     format!(
         "qdisc add dev {device} root handle 1: {stab}htb default 1\n{}\
@@ -259,6 +267,11 @@ fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
         class("add", device, hop, rate(hop, Time::ZERO)),
         queue.join(" ")
     )
+}
+
+/// The hop's overhead beyond the Ethernet header that Linux counts.
+fn beyond_ethernet(hop: &Hop) -> i64 {
+    hop.overhead.0 as i64 - ETHERNET as i64
 }
 
 fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
@@ -283,9 +296,12 @@ fn netem(hop: &Hop, at: Time) -> Option<String> {
         let _ = write!(words, " {}", us(hop.jitter));
     }
     if is_wire {
-        let overhead = hop.overhead.0 as i64 - ETHERNET as i64;
         let rate = rate(hop, at).as_bps();
-        let _ = write!(words, " rate {}bit {overhead}", rate.saturating_add(rate / 1000 * WIRE_FASTER));
+        let _ = write!(words, " rate {}bit {}", rate.saturating_add(rate / 1000 * WIRE_FASTER), beyond_ethernet(hop));
+        // A short packet is early by what `mpu` adds to it: netem has no such word. The shaper has spaced it by then.
+        if hop.atm == Atm::Atm {
+            words += " 48 5";
+        }
     } else {
         let _ = write!(words, " rate {ORDERED}");
     }
@@ -513,6 +529,23 @@ mod tests {
     }
 
     const LINK: &str = "[[hop]]\nname = \"link\"\nrate = \"10mbit\"\nqueue = { kind = \"fifo\", limit = \"30p\" }\n";
+
+    #[test]
+    fn frames_are_those_of_the_link_layer() {
+        let flow = "[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
+        let with = |keys: &str| made(&format!("{LINK}{keys}\n{flow}"));
+        let atm = "overhead = \"40B\"\natm = \"atm\"";
+        for (keys, expected) in [
+            ("overhead = \"18B\"\nmpu = \"64B\"", "stab overhead 4 mpu 64 linklayer ethernet htb"),
+            (atm, "stab overhead 26 linklayer atm htb"),
+            (atm, "bit 26 48 5\n"),
+        ] {
+            let network = with(keys).expect("it is allowed");
+            let words = format!("{}{}", network.router, network.queues);
+            assert!(words.contains(expected), "no {expected:?} in\n{words}");
+        }
+        assert!(with("atm = \"ptm\"").is_err_and(|said| said.contains("`htb` does not know PTM")));
+    }
 
     #[test]
     fn one_hop_is_two_pairs_and_a_delay_a_third() {

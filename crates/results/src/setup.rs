@@ -70,6 +70,8 @@ fn hop(hop: &Hop) -> PartSetup {
         ("delay_changes", Fact::Number(hop.delay.0.len().saturating_sub(1) as f64)),
         ("jitter_ms", ms(hop.jitter)),
         ("overhead_bytes", Fact::Number(hop.overhead.0 as f64)),
+        ("mpu_bytes", Fact::Number(hop.mpu.0 as f64)),
+        ("atm", Fact::Text(hop.atm.show())),
         ("loss", Fact::Number(hop.loss)),
         ("release", Fact::Text(hop.release.show())),
         ("burst_bytes", Fact::Number(hop.burst.0 as f64)),

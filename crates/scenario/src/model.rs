@@ -9,6 +9,7 @@ use crate::keys::{Table as _, keys};
 use crate::traffic::{Traffic, Video};
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::framing::{Atm, Framing};
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
@@ -65,6 +66,11 @@ keys! {
         pub jitter: Span = Span::ZERO, Condition, within(Span::ZERO, Span::s(3600));
         /// Framing per packet on this link, which counts in rates and in byte limits.
         pub overhead: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1000));
+        /// Minimum length of a packet on this link, framing included.
+        pub mpu: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1000));
+        /// How the link layer divides a packet and its framing: not at all, into ATM cells of 53 bytes for each 48 begun (ADSL), or into 65 bytes
+        /// for each 64 begun (PTM, VDSL).
+        pub atm: Atm = Atm::Noatm, Condition, ANY;
         /// Probability that a packet is lost after it was sent.
         pub loss: f64 = 0.0, Condition, Share;
         /// When a packet is handed over: with its last bit (a wire), or when its first bit is due (a token-bucket shaper such as Linux's htb or
@@ -290,6 +296,16 @@ impl Hop {
     /// A lossless wire without a propagation delay.
     pub fn new(name: impl Into<String>, rate: RateSpec, queue: QueueConfig) -> Hop {
         Hop { name: name.into(), rate, queue, ..Hop::blank() }
+    }
+
+    /// What the link adds to its packets.
+    pub fn framing(&self) -> Framing {
+        Framing { overhead: self.overhead.0 as u32, mpu: self.mpu.0 as u32, atm: self.atm }
+    }
+
+    /// The length of an IP packet on the link.
+    pub fn on_the_wire(&self, packet: Bytes) -> Bytes {
+        Bytes(u64::from(self.framing().length(packet.0 as u32)))
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The link of a hop, with its queue and service. `rtt` is the hop's entry in [`longest_rtts`].
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
-    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: mtu + spec.overhead };
+    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: spec.on_the_wire(mtu) };
     Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
 }
 

@@ -9,6 +9,7 @@
 use crate::build;
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
+use narrows_core::framing::Framing;
 use narrows_core::link::{Link, Offered, Poll};
 use narrows_core::queue::{Ctx, Queue};
 use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
@@ -145,7 +146,7 @@ struct Hop {
     propagation: Propagation,
     /// Packets in propagation, the oldest first.
     pipe: VecDeque<(Time, PacketId)>,
-    overhead: u32,
+    framing: Framing,
     loss: f64,
     rng: Rng,
     record: HopRecord,
@@ -167,7 +168,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 timer: None,
                 propagation: build::propagation(scenario, spec),
                 pipe: VecDeque::new(),
-                overhead: spec.overhead.0 as u32,
+                framing: spec.framing(),
                 loss: spec.loss,
                 rng: build::stream(scenario, spec, "loss"),
                 record: HopRecord::new(points),
@@ -241,7 +242,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta_mut(id);
         meta.arrived = now;
         meta.depart = Time::ZERO;
-        meta.len = transit.ip_len + hop.overhead * (1 + u32::from(transit.extra_segments));
+        meta.len = hop.framing.length_of(transit.ip_len, 1 + u32::from(transit.extra_segments));
         transit.marked = meta.ecn == Ecn::Ce;
         if E::FIGURES {
             hop.record.offered();

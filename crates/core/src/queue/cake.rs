@@ -20,7 +20,6 @@ mod tins;
 
 pub use ack_filter::AckFilter;
 pub use flows::FlowMode;
-pub use shaper::Atm;
 pub use tins::Diffserv;
 
 use super::parts::cobalt_law::Packet;
@@ -28,11 +27,12 @@ use super::parts::codel_law::{MAX_INTERVAL, MIN_TIME};
 use super::parts::fattest::Fattest;
 use super::parts::flow_table::SlotId;
 use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::framing::{Atm, Framing};
 use crate::params::Auto;
 use crate::{Bytes, DropReason, Dscp, PacketId, Rate, Rng, Span, Time};
 use alloc::vec::Vec;
 use flows::{QUEUES, Tin};
-use shaper::{Framing, Pace, Shaper, TRUESIZE};
+use shaper::{Pace, Shaper, TRUESIZE};
 use tins::Times;
 
 params! {

@@ -1,43 +1,9 @@
-//! CAKE's shaper: what a packet costs on the wire, and schedules in deficit mode (Linux `cake_calc_overhead`,
-//! `cake_advance_shaper`).
+//! CAKE's shaper: schedules in deficit mode (Linux `cake_advance_shaper`).
 //!
 //! There is no bucket: each packet delays the next one by its own time on the wire, so that after idling one packet leaves at once
 //! and there are no bursts. Where drops are charged, a second schedule at two thirds of the rate, which drops do not delay, keeps
 //! packets flowing.
 use crate::{Bytes, Span, Time};
-
-choice! {
-    /// How the link layer frames a packet.
-    pub enum Atm {
-        /// As it is.
-        Noatm = "noatm",
-        /// Cells of 53 bytes for each 48 begun.
-        Atm = "atm",
-        /// 65 bytes for each 64 begun (64b/65b coding).
-        Ptm = "ptm",
-    }
-}
-
-/// The length of a packet on the wire beyond its own.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Framing {
-    pub(super) overhead: u32,
-    pub(super) mpu: u32,
-    pub(super) atm: Atm,
-}
-
-impl Framing {
-    /// Bytes that a packet takes on the wire.
-    #[inline]
-    pub(super) fn length(&self, len: u32) -> u32 {
-        let len = len.saturating_add(self.overhead).max(self.mpu);
-        match self.atm {
-            Atm::Noatm => len,
-            Atm::Atm => len.div_ceil(48).saturating_mul(53),
-            Atm::Ptm => len.saturating_add(len.div_ceil(64)),
-        }
-    }
-}
 
 /// A rate as nanoseconds per byte in fixed point, with at most 34 bits (Linux `cake_set_rate`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,17 +104,6 @@ pub(super) const TRUESIZE: Bytes = Bytes(256 + 320);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_packets_cost_on_the_wire() {
-        let length = |overhead, mpu, atm, len| Framing { overhead, mpu, atm }.length(len);
-        assert_eq!(length(0, 0, Atm::Noatm, 1500), 1500);
-        // Ethernet with preamble, gap and check sequence: 38 bytes, at least 84.
-        assert_eq!([40, 46, 47, 1500].map(|len| length(38, 84, Atm::Noatm, len)), [84, 84, 85, 1538]);
-        // PPPoE over ADSL, LLC/SNAP: 40 bytes, whole cells.
-        assert_eq!([40, 56, 57, 1492].map(|len| length(40, 0, Atm::Atm, len)), [106, 106, 159, 1696]);
-        assert_eq!([64, 65, 1500].map(|len| length(0, 0, Atm::Ptm, len)), [65, 67, 1524]);
-    }
 
     #[test]
     fn a_pace_is_exact_to_ten_digits() {
