@@ -9,6 +9,7 @@ use crate::interrupt;
 use crate::output::{OutArgs, Output, Request};
 use crate::term;
 use household::{Household, SHAPED_PERCENT, Use};
+use link_layer::LinkLayer;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::{PAGE, sheet};
 use narrows_results::Summary;
@@ -20,6 +21,7 @@ use score::{outcomes, ranked};
 use show::{AS_IT_IS, Answer};
 
 mod household;
+mod link_layer;
 mod queues;
 mod score;
 mod show;
@@ -27,7 +29,7 @@ mod show;
 /// Recommend a queue for a link, and print how to deploy it
 #[derive(clap::Args)]
 #[command(after_help = "  narrows advise --down 50mbit --up 10mbit
-  narrows advise --down 16mbit --up 1mbit --uses call,game,2xdownload")]
+  narrows advise --down 16mbit --up 1mbit --link adsl --uses call,game,2xdownload")]
 pub(crate) struct Advise {
     /// Rate of the link, down, or a trace as trace:FILE or trace:NAME (`narrows list traces`)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
@@ -35,6 +37,10 @@ pub(crate) struct Advise {
     /// Rate of the link, up, or a trace
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     up: String,
+    /// What the link's rate counts beside the IP packets, for the simulation and for the commands: docsis, vdsl, adsl, ethernet, lte, or any
+    /// for nothing
+    #[arg(long, value_name = "KIND", default_value = "any", allow_hyphen_values = true)]
+    link: String,
     /// Base round-trip time to the servers
     #[arg(long, value_name = "TIME", default_value = "30ms", allow_hyphen_values = true)]
     rtt: String,
@@ -145,6 +151,11 @@ fn write(output: Output, answer: &Answer<'_>, jobs: &[Job], args: &Advise) -> Re
 impl Advise {
     fn household(&self) -> Result<Household, Failure> {
         let link = Household::link(&self.down, &self.up)?;
+        let layer = LinkLayer::named(&self.link).ok_or_else(|| {
+            let allowed: Vec<String> =
+                link_layer::ALL.iter().map(|one| format!("{} ({})", one.name, one.about)).collect();
+            Failure::usage(format!("--link: cannot be {:?}; allowed: {}", self.link, allowed.join(", ")))
+        })?;
         let buffer: Bytes = shorthand::value("--buffer", &self.buffer).map_err(Failure::usage)?;
         if buffer < Bytes(3000) {
             let message = format!("--buffer: cannot be {:?}; allowed: 3000B and more", self.buffer);
@@ -163,6 +174,7 @@ impl Advise {
             None => usual_duration(link.each_ref().map(RateSpec::initial), has_video_call),
         };
         Ok(Household {
+            layer,
             shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
             rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
@@ -192,7 +204,8 @@ impl Advise {
         {
             return Err(Failure::usage(format!("--queues: \"{}\" is given twice", chosen[twice].label())));
         }
-        let shaped = |one: Candidate| Ok((one, one.shaping(household.shaped).map_err(Failure::other)?));
+        let shaped =
+            |one: Candidate| Ok((one, one.shaping(household.shaped, household.layer).map_err(Failure::other)?));
         chosen.into_iter().map(shaped).collect()
     }
 

@@ -5,7 +5,9 @@
 //! received has passed the provider's FIFO before it waits once more in the router. So the provider's buffer still fills for a moment
 //! when a sender overshoots.
 use super::Failure;
+use super::link_layer::LinkLayer;
 use super::queues::Shaping;
+use narrows_core::framing::Framing;
 use narrows_core::params::Limit;
 use narrows_core::queue::QueueConfig;
 use narrows_core::queue::fifo::FifoParams;
@@ -108,7 +110,7 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, Failure> {
             )));
         };
         let Some(count) = count else {
-            return Err(Failure::usage(format!("--uses: cannot be {part:?}; allowed: 1 ..= {MOST} of a use")));
+            return Err(Failure::usage(format!("--uses: cannot be {part:?}; allowed: 1 to {MOST} of a use")));
         };
         if members.iter().any(|member| member.what == what) {
             return Err(Failure::usage(format!("--uses: \"{name}\" is given twice; allowed: once, such as 2x{name}")));
@@ -123,6 +125,8 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, Failure> {
 pub(super) struct Household {
     /// Rates of the link, down and up.
     pub(super) link: [RateSpec; 2],
+    /// The kind of the link.
+    pub(super) layer: &'static LinkLayer,
     /// Rates to which a queue of one's own is shaped.
     pub(super) shaped: [Rate; 2],
     pub(super) rtt: Span,
@@ -167,7 +171,9 @@ impl Household {
         let queue = QueueConfig::Fifo(FifoParams { limit: Limit::Bytes(self.buffer) });
         // The servers are half of the base RTT away.
         let delay = DelaySpec::constant(self.rtt / 2);
-        let fifo = |name, rate| Hop { delay: delay.clone(), ..Hop::new(name, rate, queue.clone()) };
+        let Framing { overhead, mpu, atm } = self.layer.framing;
+        let (overhead, mpu) = (Bytes(u64::from(overhead)), Bytes(u64::from(mpu)));
+        let fifo = |name, rate| Hop { delay: delay.clone(), overhead, mpu, atm, ..Hop::new(name, rate, queue.clone()) };
         let [down, up] = self.rates();
         let [provider, modem] = self.link.clone();
         let mut hops = vec![fifo("provider", provider), fifo("modem", modem)];
@@ -224,6 +230,7 @@ mod tests {
     fn household(uses: &str) -> Household {
         let link = Household::link("50mbit", "10mbit").expect("rates");
         Household {
+            layer: &super::super::link_layer::ALL[0],
             shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
             rtt: Span::ms(30),
@@ -238,7 +245,9 @@ mod tests {
     fn every_use_is_a_legal_scenario() {
         let all = Use::ALL.map(Use::name).join(",2x");
         let household = household(&all);
-        let shaping = |name| Candidate::named(name).map(|one| one.shaping(household.shaped).expect("commands")).ok();
+        let shaping = |name| {
+            Candidate::named(name).map(|one| one.shaping(household.shaped, household.layer).expect("commands")).ok()
+        };
         for queue in [None, shaping("cake"), shaping("fq_codel")] {
             let scenario = household.scenario(queue.as_ref(), 1);
             scenario.validate().unwrap_or_else(|error| panic!("{error}"));
@@ -252,8 +261,8 @@ mod tests {
         for (text, wanted) in [
             ("cal", "unknown use \"cal\"; allowed: call, video-call, game, web, video-stream, download, upload"),
             ("call,", "unknown use \"\""),
-            ("0xcall", "cannot be \"0xcall\"; allowed: 1 ..= 100 of a use"),
-            ("99999999999xcall", "allowed: 1 ..= 100"),
+            ("0xcall", "cannot be \"0xcall\"; allowed: 1 to 100 of a use"),
+            ("99999999999xcall", "allowed: 1 to 100"),
             ("call,2xcall", "\"call\" is given twice"),
         ] {
             let error = members(text).expect_err(text);

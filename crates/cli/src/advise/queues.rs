@@ -1,4 +1,6 @@
 //! The queues that can be deployed on a router, and the commands that do it.
+use super::link_layer::LinkLayer;
+use narrows_core::framing::{Atm, Framing};
 use narrows_core::params::ParamValue as _;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -71,19 +73,24 @@ impl Deployable {
 
     /// The commands that shape a direction to this rate and put the queue there. They are printed and, read back by [`Shaping::of`],
     /// simulated.
-    fn commands(&self, interface: &str, direction: Direction, rate: Rate) -> Vec<String> {
-        let kbit = rate.as_bps() / 1000;
+    fn commands(&self, interface: &str, direction: Direction, rate: Rate, link: &LinkLayer) -> Vec<String> {
+        let kbit = |rate: Rate| rate.as_bps() / 1000;
         let device = match direction {
             Direction::Down => ifb(interface),
             Direction::Up => interface.to_owned(),
         };
         match self.kind {
-            Deployment::Cake => vec![format!("tc qdisc replace dev {device} root cake bandwidth {kbit}kbit nat")],
-            Deployment::Leaf { tc, .. } => below_htb(&device, kbit, tc),
-            Deployment::Module => below_htb(&device, kbit, self.name),
+            Deployment::Cake => {
+                let bandwidth = format!("bandwidth {}kbit{}", kbit(rate), link.cake());
+                vec![format!("tc qdisc replace dev {device} root cake {bandwidth} nat")]
+            }
+            Deployment::Leaf { tc, .. } => below_htb(&device, link.htb(rate), tc),
+            Deployment::Module => below_htb(&device, link.htb(rate), self.name),
             Deployment::Attached => {
                 let ifb = if direction == Direction::Down { " --ifb" } else { "" };
-                vec![format!("narrows qdisc attach {interface} {} --rate {kbit}kbit{ifb}", self.name)]
+                let (overhead, rate) = link.attach(rate);
+                let rate = format!("--rate {}kbit{overhead}", kbit(rate));
+                vec![format!("narrows qdisc attach {interface} {} {rate}{ifb}", self.name)]
             }
         }
     }
@@ -139,18 +146,18 @@ impl Candidate {
     ///
     /// # Errors
     /// A command that is not understood.
-    pub(super) fn shaping(&self, [down, up]: [Rate; 2]) -> Result<[Shaping; 2], String> {
-        let of = |one: &Deployable, direction, rate| Shaping::of(&one.commands("wan", direction, rate));
+    pub(super) fn shaping(&self, [down, up]: [Rate; 2], link: &LinkLayer) -> Result<[Shaping; 2], String> {
+        let of = |one: &Deployable, direction, rate| Shaping::of(&one.commands("wan", direction, rate, link));
         Ok([of(self.down, Direction::Down, down)?, of(self.up, Direction::Up, up)?])
     }
 
     /// The commands that put it on an interface, for these rates down and up.
-    pub(super) fn recipes(&self, interface: &str, rates: [Rate; 2]) -> Vec<Recipe> {
-        let mut lines = self.up.commands(interface, Direction::Up, rates[1]);
+    pub(super) fn recipes(&self, interface: &str, rates: [Rate; 2], link: &LinkLayer) -> Vec<Recipe> {
+        let mut lines = self.up.commands(interface, Direction::Up, rates[1], link);
         if !self.down.is_attached() {
             lines.extend(received_through_ifb(interface));
         }
-        lines.extend(self.down.commands(interface, Direction::Down, rates[0]));
+        lines.extend(self.down.commands(interface, Direction::Down, rates[0], link));
         let title = match [self.down, self.up].map(Deployable::is_attached) {
             [false, false] => "tc",
             [true, true] => "narrows",
@@ -163,8 +170,7 @@ impl Candidate {
             _ => None,
         };
         if let (Some((qdisc, script)), true) = (script, self.is_same()) {
-            let kbit = rates.map(|rate| rate.as_bps() / 1000);
-            all.push(Recipe { title: "OpenWrt".to_owned(), lines: sqm(interface, kbit, qdisc, script) });
+            all.push(Recipe { title: "OpenWrt".to_owned(), lines: sqm(interface, rates, link, qdisc, script) });
         }
         all
     }
@@ -184,12 +190,14 @@ pub(super) struct Shaper {
     rate: Rate,
     /// Bytes that it lets pass back to back after a pause.
     burst: Bytes,
+    /// How it counts a packet.
+    framing: Framing,
 }
 
 /// Bytes that `htb` lets pass back to back after a pause, where nothing else is said: `tc` takes a packet of its default `mtu`.
 const HTB_BURST: Bytes = Bytes(1600);
 /// The header of an Ethernet frame, which every shaper of Linux counts.
-const ETHERNET: Bytes = Bytes(14);
+pub(super) const ETHERNET: Bytes = Bytes(14);
 /// The least rate of a router's own port; a queue that shapes itself never waits for it.
 const PORT: Rate = Rate::gbit(10);
 
@@ -200,35 +208,53 @@ const fn twice(rate: Rate) -> Rate {
 impl Shaping {
     /// Reads the commands for one direction.
     fn of(lines: &[String]) -> Result<Shaping, String> {
-        let rate_after = |line: &str, word: &str| {
+        let after = |line: &str, word: &str| {
             let mut words = line.split_whitespace().skip_while(|known| *known != word).skip(1);
-            words.next().and_then(Rate::parse)
+            words.next().map(str::to_owned)
         };
-        let class = lines.iter().find(|line| line.starts_with("tc class "));
-        let Some(last) = lines.last() else { return Err("there is no command".to_owned()) };
+        let number = |line: &str, word: &str| after(line, word).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+        let framed = |line: &str| Framing {
+            overhead: (ETHERNET.0 as i64 + number(line, "overhead") + number(line, "--overhead")) as u32,
+            mpu: number(line, "mpu") as u32,
+            atm: if after(line, "linklayer").as_deref() == Some("atm") { Atm::Atm } else { Atm::Noatm },
+        };
+        let rate_after = |line: &str, word: &str| after(line, word).as_deref().and_then(Rate::parse);
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
+            return Err("there is no command".to_owned());
+        };
+        let shaper = |rate: Option<Rate>, burst| rate.map(|rate| Shaper { rate, burst, framing: framed(first) });
         match last.strip_prefix("narrows qdisc attach ") {
             Some(attached) => {
                 let name = attached.split_whitespace().nth(1).unwrap_or_default();
                 let queue = QueueConfig::named(name).ok_or_else(|| format!("`{last}` names no queue"))?;
                 // It saves nothing while the queue is empty.
-                let shaper = rate_after(last, "--rate").map(|rate| Shaper { rate, burst: Bytes::ZERO });
-                Ok(Shaping { queue, shaper })
+                Ok(Shaping { queue, shaper: shaper(rate_after(last, "--rate"), Bytes::ZERO) })
             }
-            None => Ok(Shaping {
-                queue: narrows_scenario::tc::read(last)?,
-                shaper: class.and_then(|class| rate_after(class, "rate")).map(|rate| Shaper { rate, burst: HTB_BURST }),
-            }),
+            None => {
+                let class = lines.iter().find(|line| line.starts_with("tc class "));
+                let rate = class.and_then(|class| rate_after(class, "rate"));
+                Ok(Shaping { queue: narrows_scenario::tc::read(last)?, shaper: shaper(rate, HTB_BURST) })
+            }
         }
     }
 
     /// The hop that simulates it.
     pub(super) fn hop(&self, name: &str) -> Hop {
         let own = self.queue.traits().shapes_to;
-        let (rate, release, burst) = match self.shaper {
-            Some(Shaper { rate, burst }) => (rate, Release::Start, burst),
-            None => (PORT.max(own.map_or(PORT, twice)), Release::End, Bytes::ZERO),
+        let (rate, release, burst, framing) = match self.shaper {
+            Some(Shaper { rate, burst, framing }) => (rate, Release::Start, burst, framing),
+            None => (PORT.max(own.map_or(PORT, twice)), Release::End, Bytes::ZERO, self.own_framing()),
         };
-        Hop { overhead: ETHERNET, release, burst, ..Hop::new(name, RateSpec::constant(rate), self.queue.clone()) }
+        let Framing { overhead, mpu, atm } = framing;
+        let (overhead, mpu) = (Bytes(u64::from(overhead)), Bytes(u64::from(mpu)));
+        Hop { overhead, mpu, atm, release, burst, ..Hop::new(name, RateSpec::constant(rate), self.queue.clone()) }
+    }
+
+    /// How a queue that shapes counts a packet beside its own words. `cake` counts from the IP packet as soon as one of its words says so.
+    fn own_framing(&self) -> Framing {
+        let says = |parameter: &str| self.queue.get(parameter).is_some_and(|value| value != "0B" && value != "noatm");
+        let is_framed = ["overhead", "mpu", "atm"].into_iter().any(says);
+        Framing { overhead: if is_framed { 0 } else { ETHERNET.0 as u32 }, ..Framing::default() }
     }
 }
 
@@ -251,27 +277,26 @@ fn ifb(interface: &str) -> String {
     name.chars().take(15).collect()
 }
 
-fn below_htb(device: &str, kbit: u64, leaf: &str) -> Vec<String> {
+fn below_htb(device: &str, (stab, rate): (String, Rate), leaf: &str) -> Vec<String> {
     vec![
-        format!("tc qdisc replace dev {device} root handle 1: htb default 1"),
-        format!("tc class replace dev {device} parent 1: classid 1:1 htb rate {kbit}kbit"),
+        format!("tc qdisc replace dev {device} root handle 1: {stab}htb default 1"),
+        format!("tc class replace dev {device} parent 1: classid 1:1 htb rate {}kbit", rate.as_bps() / 1000),
         format!("tc qdisc replace dev {device} parent 1:1 {leaf}"),
     ]
 }
 
-fn sqm(interface: &str, [down, up]: [u64; 2], qdisc: &str, script: &str) -> Vec<String> {
+fn sqm(interface: &str, rates: [Rate; 2], link: &LinkLayer, qdisc: &str, script: &str) -> Vec<String> {
     let packages = if matches!(qdisc, "cake" | "fq_codel") { "sqm-scripts" } else { "sqm-scripts and kmod-sched" };
     let mut lines = vec![format!("# packages: {packages}"), "uci set sqm.advised=queue".to_owned()];
-    let (down, up) = (down.to_string(), up.to_string());
+    let [down, up] = rates.map(|rate| (link.sqm(rate).1.as_bps() / 1000).to_string());
     let options = [
-        ("interface", interface),
-        ("download", &down),
-        ("upload", &up),
-        ("qdisc", qdisc),
-        ("script", script),
-        ("linklayer", "none"),
-        ("enabled", "1"),
+        ("interface", interface.to_owned()),
+        ("download", down),
+        ("upload", up),
+        ("qdisc", qdisc.to_owned()),
+        ("script", script.to_owned()),
     ];
+    let options = options.into_iter().chain(link.sqm(rates[0]).0).chain([("enabled", "1".to_owned())]);
     lines.extend(options.map(|(key, value)| format!("uci set sqm.advised.{key}='{value}'")));
     lines.push("uci commit sqm && /etc/init.d/sqm restart".to_owned());
     lines
@@ -279,13 +304,14 @@ fn sqm(interface: &str, [down, up]: [u64; 2], qdisc: &str, script: &str) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use super::super::link_layer;
     use super::*;
 
     #[test]
     fn every_candidate_is_in_the_registry_and_has_commands() {
         for one in Candidate::all() {
             assert!(QueueConfig::named(one.down.name).is_some(), "{}", one.label());
-            let recipes = one.recipes("wan", [Rate::mbit(50), Rate::mbit(10)]);
+            let recipes = one.recipes("wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
             let lines: Vec<&String> = recipes.iter().flat_map(|recipe| &recipe.lines).collect();
             let both = ["50000", "10000"].map(|rate| lines.iter().any(|line| line.contains(rate)));
             assert_eq!(both, [true, true], "{}: {lines:?}", one.label());
@@ -298,8 +324,8 @@ mod tests {
         for kbit in [100, 475, 950, 5_700, 47_500, 950_000] {
             let (down, up) = (Rate::kbit(10 * kbit), Rate::kbit(kbit));
             for one in Candidate::all() {
-                let printed = one.recipes("wan", [down, up]).swap_remove(0).lines.join("\n");
-                let shaping = one.shaping([down, up]).expect("commands that are understood");
+                let printed = one.recipes("wan", [down, up], &link_layer::ALL[0]).swap_remove(0).lines.join("\n");
+                let shaping = one.shaping([down, up], &link_layer::ALL[0]).expect("commands that are understood");
                 let name = one.label();
                 for (shaping, device, rate) in [(&shaping[0], "ifb4wan", down), (&shaping[1], "wan", up)] {
                     let hop = shaping.hop("hop");
@@ -345,12 +371,12 @@ mod tests {
     fn each_direction_may_have_a_queue_of_its_own() {
         let both = Candidate::named("FQ-CoDel/cake").unwrap_or_else(|name| panic!("{name}"));
         assert_eq!(both.label(), "fq_codel/cake");
-        let recipes = both.recipes("wan", [Rate::mbit(50), Rate::mbit(10)]);
+        let recipes = both.recipes("wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
         assert_eq!(recipes.len(), 1, "sqm-scripts have one queue for both directions");
         let lines = recipes[0].lines.join("\n");
         assert!(lines.contains("dev wan root cake bandwidth 10000kbit"), "{lines}");
         assert!(lines.contains("dev ifb4wan parent 1:1 fq_codel"), "{lines}");
-        let [down, up] = both.shaping([Rate::mbit(50), Rate::mbit(10)]).expect("commands");
+        let [down, up] = both.shaping([Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]).expect("commands");
         assert_eq!((down.queue.name(), up.queue.name()), ("fq_codel", "cake"));
         assert_eq!((down.shaper.map(|shaper| shaper.rate), up.shaper), (Some(Rate::mbit(50)), None));
         assert_eq!(Candidate::named("cake/gsp").err().as_deref(), Some("gsp"));
@@ -360,7 +386,7 @@ mod tests {
     #[test]
     fn the_commands_for_fq_codel_are_those_of_the_manuals() {
         let one = Candidate::named("fq_codel").unwrap_or_else(|name| panic!("{name}"));
-        let all = one.recipes("eth0", [Rate::mbit(9), Rate::kbit(950)]);
+        let all = one.recipes("eth0", [Rate::mbit(9), Rate::kbit(950)], &link_layer::ALL[0]);
         let wanted = "\
 tc qdisc replace dev eth0 root handle 1: htb default 1
 tc class replace dev eth0 parent 1: classid 1:1 htb rate 950kbit
@@ -375,5 +401,75 @@ tc qdisc replace dev ifb4eth0 parent 1:1 fq_codel";
         assert_eq!(all[0].lines.join("\n"), wanted);
         assert!(all[1].lines.contains(&"uci set sqm.advised.script='simplest.qos'".to_owned()));
         assert_eq!(ifb("enp0s31f6u1u2"), "ifb4enp0s31f6u1");
+    }
+
+    /// Whatever shapes below a link of a kind, a packet takes at least as long in the simulated shaper as on that link, and the rate of full-sized
+    /// packets is within 4 % of the link's.
+    #[test]
+    fn every_shaper_counts_what_the_link_adds() {
+        for link in &link_layer::ALL {
+            let wire = Hop {
+                overhead: Bytes(u64::from(link.framing.overhead)),
+                ..Hop::new("wire", RateSpec::constant(Rate::mbit(10)), QueueConfig::named("fifo").expect("registered"))
+            };
+            let wire = Hop { mpu: Bytes(u64::from(link.framing.mpu)), atm: link.framing.atm, ..wire };
+            for one in Candidate::all() {
+                let [_, up] =
+                    one.shaping([Rate::mbit(50), Rate::mbit(10)], link).expect("commands that are understood");
+                let hop = up.hop("hop");
+                // Our own programs know no minimum length: they count the shortest packets short.
+                let least = if one.up.is_attached() { link.framing.mpu } else { 0 };
+                for len in [40, 52, 64, 100, 576, 1460, 1500].into_iter().filter(|len| *len >= u64::from(least)) {
+                    let bits = |bytes: Bytes, rate: Rate| bytes.0 as f64 * 8.0 / rate.as_bps() as f64;
+                    let on_link = bits(wire.on_the_wire(Bytes(len)), Rate::mbit(10));
+                    let shaped = match up.shaper {
+                        Some(shaper) => bits(hop.on_the_wire(Bytes(len)), shaper.rate),
+                        None => cake_time(&up.queue, hop.on_the_wire(Bytes(len))),
+                    };
+                    // A link of PTM counts 64 bytes that have begun as whole ones, and our programs have rates in kbit/s.
+                    let (byte, name, link) = (bits(Bytes(1), Rate::mbit(10)), one.label(), link.name);
+                    assert!(
+                        shaped >= on_link - byte,
+                        "{name} below {link}: {len} bytes take {shaped}, on the link {on_link}"
+                    );
+                    assert!(len < 1400 || shaped <= 1.04 * on_link, "{name} below {link}: {shaped} for {on_link}");
+                }
+            }
+        }
+    }
+
+    fn cake_time(queue: &QueueConfig, len: Bytes) -> f64 {
+        let number = |name: &str| queue.get(name).and_then(|text| Bytes::parse(&text)).expect("bytes").0 as u32;
+        let atm = queue.get("atm").and_then(|text| Atm::parse(&text)).expect("a link layer");
+        let framing = Framing { overhead: number("overhead"), mpu: number("mpu"), atm };
+        let rate = queue.get("bandwidth").and_then(|text| Rate::parse(&text)).expect("a rate");
+        f64::from(framing.length(len.0 as u32)) * 8.0 / rate.as_bps() as f64
+    }
+
+    #[test]
+    fn each_link_layer_has_its_words() {
+        let lines = |name: &str, queue: &str| {
+            let one = Candidate::named(queue).unwrap_or_else(|name| panic!("{name}"));
+            let link = LinkLayer::named(name).expect("it is listed");
+            let recipes = one.recipes("wan", [Rate::kbit(9500), Rate::kbit(950)], link);
+            recipes.into_iter().flat_map(|recipe| recipe.lines).collect::<Vec<_>>().join("\n")
+        };
+        for (link, queue, expected) in [
+            ("docsis", "cake", "dev wan root cake bandwidth 950kbit docsis nat"),
+            ("docsis", "fq_codel", "dev wan root handle 1: stab overhead 4 mpu 64 linklayer ethernet htb default 1"),
+            ("docsis", "cocoa", "cocoa --rate 950kbit --overhead 4\n"),
+            ("adsl", "cake", "cake bandwidth 950kbit pppoe-llcsnap nat"),
+            ("adsl", "pie", "stab overhead 26 linklayer atm htb"),
+            ("adsl", "cp", "cp --rate 860kbit --overhead 73\n"),
+            ("vdsl", "cake", "cake bandwidth 950kbit pppoe-ptm nat"),
+            ("vdsl", "codel", "stab overhead 16 linklayer ethernet htb"),
+            ("vdsl", "codel", "htb rate 935kbit\n"),
+            ("vdsl", "fq_codel", "uci set sqm.advised.overhead='30'"),
+            ("ethernet", "fq_codel", "uci set sqm.advised.tcMPU='84'"),
+            ("lte", "cake", "cake bandwidth 950kbit nat"),
+        ] {
+            let lines = lines(link, queue);
+            assert!(lines.contains(expected), "{link}, {queue}: no {expected:?} in\n{lines}");
+        }
     }
 }

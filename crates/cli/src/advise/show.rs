@@ -3,6 +3,7 @@ use super::household::Household;
 use super::queues::{Candidate, Recipe};
 use super::score::{Fares, Outcome, are_equal};
 use narrows_core::Rate;
+use narrows_core::params::ParamValue as _;
 use narrows_report::chart::{Chart, ChartKind, Grid};
 use narrows_report::sheet::{Head, Sheet};
 use narrows_results::figure::Better;
@@ -21,6 +22,9 @@ pub(super) struct Answer<'a> {
 
 /// The name of the link without a queue of one's own.
 pub(super) const AS_IT_IS: &str = "as it is";
+
+/// What routers with a single MIPS core shape with `cake`, by their users' reports. Nothing was measured here.
+const SMALL_ROUTERS: Rate = Rate::mbit(200);
 
 impl Answer<'_> {
     fn best(&self) -> &Outcome {
@@ -73,13 +77,24 @@ impl Answer<'_> {
         if self.household.varies() {
             reason += " The link's rate varies and a shaper's does not: the shaper is set to 95 % of the mean, so the provider's queue \
                        fills whenever the link is slower.";
+        } else if self.household.layer.name == "lte" {
+            reason += " A cell's rate varies with the radio and with its other users, and this answer is for a constant one: give a recorded \
+                       rate as --down trace:FILE, or trace:lte.";
+        }
+        if let Some(fast) = self.household.shaped.iter().max().filter(|rate| **rate > SMALL_ROUTERS) {
+            reason += &format!(
+                " Shaping {} takes more processor than many home routers have: watch the load of yours while a download runs.",
+                mbit(*fast)
+            );
         }
         reason
     }
 
     fn recipes(&self) -> Vec<(&Candidate, Vec<Recipe>)> {
         let recommended = self.recommended().into_iter();
-        recommended.map(|one| (one, one.recipes(&self.interface, self.household.shaped))).collect()
+        recommended
+            .map(|one| (one, one.recipes(&self.interface, self.household.shaped, self.household.layer)))
+            .collect()
     }
 
     /// The commands, as text.
@@ -100,6 +115,10 @@ impl Answer<'_> {
     pub(super) fn sheet(&self) -> Sheet {
         let Household { shaped, rtt, buffer, .. } = self.household;
         let [down, up] = self.household.rates();
+        let layer = match self.household.layer.name {
+            "any" => String::new(),
+            name => format!(" ({name})"),
+        };
         let varies = if self.household.varies() { "on average, " } else { "" };
         let columns = self.household.members.iter().map(|member| {
             let of = if member.count == 1 {
@@ -126,7 +145,7 @@ impl Answer<'_> {
             heading: "Advice".to_owned(),
             title: self.best().name.clone(),
             source: format!(
-                "{down} down, {up} up, {varies}RTT {rtt}, {} MB of buffer; shaped to {} and {}; {}",
+                "{down} down, {up} up{layer}, {varies}RTT {rtt}, {} MB of buffer; shaped to {} and {}; {}",
                 buffer.0 as f64 / 1e6,
                 mbit(shaped[0]),
                 mbit(shaped[1]),
@@ -184,7 +203,7 @@ impl Answer<'_> {
     }
 
     pub(super) fn json(&self) -> Value {
-        let Household { shaped, rtt, buffer, members, .. } = self.household;
+        let Household { layer, shaped, rtt, buffer, members, .. } = self.household;
         let link = self.household.rates();
         let outcome = |outcome: &Outcome| {
             let uses: serde_json::Map<String, Value> = outcome
@@ -208,6 +227,7 @@ impl Answer<'_> {
         json!({
             "link": {
                 "down_mbit": link[0].as_mbit_f64(), "up_mbit": link[1].as_mbit_f64(), "rtt_ms": rtt.as_ms_f64(), "buffer_bytes": buffer.0,
+                "kind": layer.name, "overhead_bytes": layer.framing.overhead, "mpu_bytes": layer.framing.mpu, "atm": layer.framing.atm.show(),
                 "shaped_down_mbit": shaped[0].as_mbit_f64(), "shaped_up_mbit": shaped[1].as_mbit_f64(),
             },
             "uses": members.iter().map(|member| json!({ "use": member.what.name(), "count": member.count })).collect::<Vec<_>>(),

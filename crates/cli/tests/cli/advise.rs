@@ -87,6 +87,22 @@ fn the_answer_has_the_commands_and_a_folder() {
     refused(&place, &with(&["--out", "answer"]), &["answer"]);
 }
 
+/// Cells and headers make an upload on ADSL slower than on a link that counts IP packets, and the commands know it.
+#[test]
+fn the_link_layer_is_in_the_simulation_and_in_the_commands() {
+    let place = Place::new("advise-link");
+    let goodput = |link: &str| {
+        let set_up =
+            ["advise", "--down", "20mbit", "--up", "4mbit", "--uses", "upload", "--queues", "cake", "--runs", "1"];
+        let text = place.ok(&[&set_up[..], &["-t", "10s", "--link", link, "--json"]].concat());
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(link == "any" || text.contains("bandwidth 3800kbit pppoe-llcsnap nat"), "{text}");
+        answer["as_it_is"]["uses"]["upload"]["figure"].as_f64().expect("a number")
+    };
+    let ratio = goodput("adsl") / goodput("any");
+    assert!((ratio - 1500.0 / 1749.0).abs() < 0.01, "1500 bytes in 33 cells are 1749: {ratio}");
+}
+
 #[test]
 fn an_attached_queue_comes_with_a_stock_one() {
     let place = Place::new("advise-ours");
@@ -109,6 +125,7 @@ fn bad_flags() {
         (&["advise", "--down", "20mbit", "--up", "99kbit"], &["--up", "100kbit and more"]),
         (&["advise", "--down", "20mbit", "--up", "0mbit"], &["--up"]),
         (&with(&["--rtt", "3mbit"]), &["--rtt"]),
+        (&with(&["--link", "dsl"]), &["--link", "docsis (cable", "vdsl", "adsl", "ethernet", "lte"]),
         (&["advise", "--down", "20mbit", "--up", "2mbit", "--buffer", "2KB"], &["--buffer", "3000B and more"]),
         (&with(&["--duration", "1s"]), &["--duration", "5s and more"]),
         (&with(&["--queues", "fifo,gsp"]), &["--queues", "gsp", "cannot be deployed", "cake, fq_codel"]),
