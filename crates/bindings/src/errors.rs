@@ -50,7 +50,7 @@ impl Whole {
     pub(crate) fn within(&self, py: Python<'_>, name: &str, allowed: RangeInclusive<u64>) -> PyResult<u64> {
         let refused = || {
             let (low, high) = (allowed.start(), allowed.end());
-            argument(py, name, format!("{}; allowed: a whole number, {low} ..= {high}", self.shown))
+            argument(py, name, format!("{}; allowed: a whole number, {low} to {high}", self.shown))
         };
         self.value.filter(|value| allowed.contains(value)).ok_or_else(refused)
     }

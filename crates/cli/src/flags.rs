@@ -10,6 +10,6 @@ pub(crate) const MAX_SEED: u64 = i64::MAX as u64;
 pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
-        number.ok_or_else(|| format!("allowed: a whole number, {} ..= {}", range.start(), range.end()))
+        number.ok_or_else(|| format!("allowed: a whole number, {} to {}", range.start(), range.end()))
     }
 }

@@ -113,7 +113,7 @@ fn make(args: &Make) -> Result<(), Failure> {
     let span = shorthand::duration("--duration", &args.duration).map_err(Failure::usage)?;
     if !(Span::ms(1)..=synthetic::LONGEST).contains(&span) {
         let (text, most) = (&args.duration, synthetic::LONGEST);
-        return Err(Failure::usage(format!("--duration: cannot be {text:?}; allowed: 1ms ..= {most}")));
+        return Err(Failure::usage(format!("--duration: cannot be {text:?}; allowed: 1ms to {most}")));
     }
     let (opportunities, _) = args.model.opportunities(args.seed, span);
     args.place.write(&trace::write(&opportunities))

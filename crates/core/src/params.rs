@@ -20,7 +20,7 @@ pub struct ParamSpec {
     pub unit: Unit,
     /// Default, as text that `set` accepts.
     pub default: String,
-    /// What is allowed, in words: `1p ..= 1000000p`.
+    /// What is allowed, in words: `1p to 1000000p`.
     pub allowed: String,
     /// What it does, one sentence or a few.
     pub doc: &'static str,
@@ -298,7 +298,7 @@ pub mod private {
 
     pub fn allowed<T: ParamValue>(range: Option<(T, T)>) -> String {
         match range {
-            Some((lo, hi)) => format!("{} ..= {}", lo.show(), hi.show()),
+            Some((lo, hi)) => format!("{} to {}", lo.show(), hi.show()),
             None => T::allowed(),
         }
     }

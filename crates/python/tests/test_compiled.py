@@ -105,7 +105,7 @@ if __name__ == "__main__":
     assert "has an entry of this name" in taken
     assert "has an entry of this name" in also
     assert "limit" in wrong
-    assert "1 .. " in wrong or "1p" in wrong or "1 ..=" in wrong
+    assert "1 .. " in wrong or "1p" in wrong or "1 to" in wrong
 
 
 def test_modules_that_do_not_fit_are_refused(module, tmp_path):

@@ -153,7 +153,7 @@ impl Param {
 
     fn of(spec: &ParamSpec) -> Param {
         let kind = ValueKind::of(spec);
-        let range = match spec.allowed.split_once(" ..= ") {
+        let range = match spec.allowed.split_once(" to ") {
             Some(range) => range,
             None if matches!(kind, ValueKind::Flag) => ("false", "true"),
             None if matches!(kind, ValueKind::Growth) => ("exact", "whole"),

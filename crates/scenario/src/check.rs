@@ -284,7 +284,7 @@ fn routed(s: &Scenario, flow: &Flow) -> Result<(), Wrong> {
     for rtt in [shortest, longest] {
         if !(RTTS.0..=RTTS.1).contains(&rtt) {
             let message = format!("an rtt of {low} becomes {rtt} as the delays of the hops on its way change");
-            return wrong("rtt", format!("{message}; allowed: {} ..= {}", RTTS.0, RTTS.1));
+            return wrong("rtt", format!("{message}; allowed: {} to {}", RTTS.0, RTTS.1));
         }
     }
     Ok(())

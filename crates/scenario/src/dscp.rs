@@ -31,7 +31,7 @@ pub(crate) const NAMES: [(&str, u8); 23] = [
 ];
 
 /// The allowed code points.
-pub(crate) const ALLOWED: &str = "0 ..= 63 or a name: cs0 to cs7, af11 to af43, ef, va, le";
+pub(crate) const ALLOWED: &str = "0 to 63 or a name: cs0 to cs7, af11 to af43, ef, va, le";
 
 /// A code point from a name, in any letter case.
 pub(crate) fn named(name: &str) -> Option<Dscp> {

@@ -45,7 +45,7 @@ impl FormSpec {
     }
 
     fn within(self, low: impl Display, high: impl Display) -> FormSpec {
-        FormSpec { range: Some(format!("{low} ..= {high}")), ..self }
+        FormSpec { range: Some(format!("{low} to {high}")), ..self }
     }
 }
 

@@ -97,7 +97,7 @@ fn param(spec: &ParamSpec, words: &[&str]) -> Value {
     schema
 }
 
-/// Bounds a bare number by its range, `1 ..= 10`.
+/// Bounds a bare number by its range, `1 to 10`.
 pub(crate) fn bound(schema: &mut Value, unit: Unit, allowed: &str) {
     if let (true, Some((low, high))) = (unit.is_bare(), bounds(allowed)) {
         schema["minimum"] = low;
@@ -105,9 +105,9 @@ pub(crate) fn bound(schema: &mut Value, unit: Unit, allowed: &str) {
     }
 }
 
-/// `1 ..= 10` as numbers.
+/// `1 to 10` as numbers.
 fn bounds(allowed: &str) -> Option<(Value, Value)> {
-    let (low, high) = allowed.split_once("..=")?;
+    let (low, high) = allowed.split_once(" to ")?;
     Some((serde_json::from_str(low.trim()).ok()?, serde_json::from_str(high.trim()).ok()?))
 }
 

@@ -109,7 +109,7 @@ pub fn rate(flag: &str, text: &str) -> Result<Rate, ScenarioError> {
     let (low, high) = crate::limits::RATES;
     let rate = value::<Rate>(flag, text)?;
     if !(low..=high).contains(&rate) {
-        return Err(ScenarioError::new(flag, format!("a rate cannot be {text:?}; allowed: {low} ..= {high}")));
+        return Err(ScenarioError::new(flag, format!("a rate cannot be {text:?}; allowed: {low} to {high}")));
     }
     Ok(rate)
 }
@@ -298,7 +298,7 @@ pub fn counted<'a>(flag: &str, text: &'a str) -> Result<(u32, &'a str), Scenario
             let count = count.ok_or_else(|| {
                 ScenarioError::new(
                     flag,
-                    format!("a number of flows cannot be {}; allowed: 1 ..= {most}", &text[..digits]),
+                    format!("a number of flows cannot be {}; allowed: 1 to {most}", &text[..digits]),
                 )
             })?;
             Ok((count, name))

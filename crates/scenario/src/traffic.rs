@@ -118,7 +118,7 @@ impl Video {
             return refuse("max_rate", self.max_rate, format!("at least min_rate, {}", self.min_rate.show()));
         }
         if self.start_rate < self.min_rate || self.start_rate > self.max_rate {
-            let allowed = format!("min_rate ..= max_rate, {} ..= {}", self.min_rate.show(), self.max_rate.show());
+            let allowed = format!("min_rate to max_rate, {} to {}", self.min_rate.show(), self.max_rate.show());
             return refuse("start_rate", self.start_rate, allowed);
         }
         self.control.0.validate()

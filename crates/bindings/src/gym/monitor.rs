@@ -84,7 +84,7 @@ impl Monitor {
     #[new]
     fn new(history: usize) -> PyResult<Monitor> {
         if !(1..=MAX_HISTORY).contains(&history) {
-            let allowed = format!("{history}; allowed: a whole number, 1 ..= {MAX_HISTORY}");
+            let allowed = format!("{history}; allowed: a whole number, 1 to {MAX_HISTORY}");
             return Err(Python::attach(|py| crate::errors::argument(py, "history", allowed)));
         }
         let track = Track::new(history * FEATURES);

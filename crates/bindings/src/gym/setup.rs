@@ -65,7 +65,7 @@ impl Setup {
             if least <= low && low <= high && high <= most {
                 return Ok(Range { low, high });
             }
-            Err(wrong(name, format!("({low}, {high}); allowed: a number, or lowest and highest, {least} ..= {most}")))
+            Err(wrong(name, format!("({low}, {high}); allowed: a number, or lowest and highest, {least} to {most}")))
         };
         let most = |(_, high): (f64, f64)| if high.is_nan() { 0.0 } else { high };
         let rate_range = (rates.0.as_bps() as f64, rates.1.as_bps() as f64);
@@ -75,10 +75,10 @@ impl Setup {
         let buffer = within("buffer", self.buffer, 0.01, MAX_BUFFER)?;
         let loss = within("loss", self.loss, 0.0, 0.5)?;
         if !(1..=MAX_STEPS).contains(&self.steps) {
-            return Err(wrong("steps", format!("{}; allowed: a whole number, 1 ..= {MAX_STEPS}", self.steps)));
+            return Err(wrong("steps", format!("{}; allowed: a whole number, 1 to {MAX_STEPS}", self.steps)));
         }
         if !(1..=MAX_HISTORY).contains(&self.history) {
-            return Err(wrong("history", format!("{}; allowed: a whole number, 1 ..= {MAX_HISTORY}", self.history)));
+            return Err(wrong("history", format!("{}; allowed: a whole number, 1 to {MAX_HISTORY}", self.history)));
         }
         if !(self.change > 0.0 && self.change <= 4.0) {
             return Err(wrong("change", format!("{}; allowed: above 0, at most 4", self.change)));
@@ -87,11 +87,11 @@ impl Setup {
             (_, Some(text)) => (0.0, Some(shorthand::span("interval", text)?)),
             (rtts, None) if (0.01..=100.0).contains(rtts) => (*rtts, None),
             (rtts, None) => {
-                return Err(wrong("interval", format!("{rtts}; allowed: 0.01 ..= 100 round trips, or a time")));
+                return Err(wrong("interval", format!("{rtts}; allowed: 0.01 to 100 round trips, or a time")));
             }
         };
         if interval.is_some_and(|interval| !(Span::us(10)..=Span::s(100)).contains(&interval)) {
-            return Err(wrong("interval", "allowed: 10us ..= 100s".to_owned()));
+            return Err(wrong("interval", "allowed: 10us to 100s".to_owned()));
         }
         if self.weights.iter().any(|weight| !weight.is_finite()) {
             return Err(wrong("weights", format!("{:?}; allowed: finite numbers", self.weights)));

@@ -104,13 +104,13 @@ impl Declared {
         let (lowest, highest) = range(unit);
         let (low, high) = (bound(low, lowest, "low")?, bound(high, highest, "high")?);
         if !(low.number..=high.number).contains(&default.number) {
-            return Err(format!("the default is {}; allowed: {} ..= {}", default.text, low.text, high.text));
+            return Err(format!("the default is {}; allowed: {} to {}", default.text, low.text, high.text));
         }
         Ok(Declared { name: kept(name), unit, default, low, high, doc: kept(doc) })
     }
 
     fn allowed(&self) -> String {
-        if self.unit == Unit::Switch { bool::allowed() } else { format!("{} ..= {}", self.low.text, self.high.text) }
+        if self.unit == Unit::Switch { bool::allowed() } else { format!("{} to {}", self.low.text, self.high.text) }
     }
 }
 

@@ -183,7 +183,7 @@ impl Live {
         if (SHORTEST..=LONGEST).contains(&duration) {
             return Ok(duration);
         }
-        Err(Failure::usage(format!("--duration: allowed: {} ms ..= {} s", SHORTEST.as_ms_f64(), LONGEST.as_secs_f64())))
+        Err(Failure::usage(format!("--duration: allowed: {} ms to {} s", SHORTEST.as_ms_f64(), LONGEST.as_secs_f64())))
     }
 
     fn chosen(&self) -> Result<Vec<Cell>, Failure> {

@@ -133,7 +133,7 @@ fn bad_flags() {
         (&with(&["--interface", "a b"]), &["--interface", "1 to 15 letters"]),
         (&with(&["--interface", "$(reboot)"]), &["--interface"]),
         (&with(&["--interface", "-x"]), &["--interface"]),
-        (&with(&["--runs", "0"]), &["--runs", "1 ..= 1000"]),
+        (&with(&["--runs", "0"]), &["--runs", "1 to 1000"]),
         (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", "calls"], &["--uses", "calls", "call, game, web"]),
         (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", ""], &["--uses"]),
     ];

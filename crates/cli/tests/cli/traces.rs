@@ -82,7 +82,7 @@ fn mistakes_name_the_place() {
         (&["run", "s.toml", "--set", "hop.rate=trace:no"], "--set hop.rate=trace:no: cannot read trace \"no\""),
         (&["compare", "--rate", "trace:"], "--rate: cannot read trace \"\""),
         (&["trace", "make", "lta"], "allowed: lte, 5g, wifi, starlink (did you mean \"lte\"?)"),
-        (&["trace", "make", "lte", "--duration", "1h"], "--duration: cannot be \"1h\"; allowed: 1ms ..= "),
+        (&["trace", "make", "lte", "--duration", "1h"], "--duration: cannot be \"1h\"; allowed: 1ms to "),
         (&["trace", "make", "lte", "--out", "note.txt", "--force"], "was not written by narrows and is left alone"),
     ];
     for (args, expected) in cases {

@@ -416,7 +416,7 @@ mod tests {
             let t = round as f64 / 10.0;
             let cwnd = c.window.cwnd() as f64;
             let (least, most) = (curve(t - 0.1).max(700.0) - 2.0, curve(t + 0.1) * 1.001 + 2.0);
-            assert!(least <= cwnd && cwnd <= most, "{t} s: {cwnd} is not in {least} ..= {most}");
+            assert!(least <= cwnd && cwnd <= most, "{t} s: {cwnd} is not in {least} to {most}");
             round_trip(&mut c, round * 100);
         }
         assert!(c.window.cwnd() > 1060, "beyond the origin it grows again: {}", c.window.cwnd());

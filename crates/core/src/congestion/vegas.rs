@@ -174,7 +174,7 @@ fn alpha_up_to_beta(p: &VegasParams) -> Result<(), ParamError> {
     if p.alpha <= p.beta {
         return Ok(());
     }
-    let allowed = alloc::format!("1 ..= {} (beta)", p.beta);
+    let allowed = alloc::format!("1 to {} (beta)", p.beta);
     Err(ParamError { name: "alpha".into(), got: p.alpha.to_string(), allowed, unknown: false })
 }
 

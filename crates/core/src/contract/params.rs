@@ -77,7 +77,7 @@ pub(super) fn at_bounds<T: Clone + PartialEq>(default: &T, of: Access<T>) -> Vec
     let mut all = variants(default, of);
     for spec in of(&mut default.clone()).specs().into_iter().filter(|spec| spec.unit != Unit::Rate) {
         let words = spec.allowed.rsplit(", ").next().unwrap_or_default();
-        let Some((least, most)) = words.split_once("..=") else { continue };
+        let Some((least, most)) = words.split_once(" to ") else { continue };
         for bound in [least.trim(), most.trim()] {
             let mut choice = default.clone();
             let params = of(&mut choice);

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn what_is_wrong_inside_is_named() {
         let instead = Nested::<DetectorConfig>::instead;
-        assert_eq!(instead("share:cut=2").as_deref(), Some("cut of share: 0.5 ..= 0.9"));
+        assert_eq!(instead("share:cut=2").as_deref(), Some("cut of share: 0.5 to 0.9"));
         assert!(instead("rtt_gap:gp=5ms").is_some_and(|text| text.starts_with("parameters of rtt_gap: dominant, gap")));
         assert_eq!(instead("no_such"), None);
         assert_eq!(instead("share:cut=0.6"), None);

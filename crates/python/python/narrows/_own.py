@@ -156,7 +156,7 @@ def check(cls: type[Queue] | type[Controller] | str, *, scripts: int = 32) -> No
         Exception: Whatever the class's own code raises.
     """
     if not 1 <= scripts <= 1000:
-        raise ScenarioError("scripts", None, f"{scripts}; allowed: a whole number, 1 ..= 1000")
+        raise ScenarioError("scripts", None, f"{scripts}; allowed: a whole number, 1 to 1000")
     name, law = (
         (cls, _narrows.check_named(cls, scripts))
         if isinstance(cls, str)

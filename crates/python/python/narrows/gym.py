@@ -64,7 +64,7 @@ class _Native:
 
 def _within(name: str, number: int, low: int, high: int) -> None:
     if not low <= number <= high:
-        raise ValueError(f"{name}: {number}; allowed: a whole number, {low} ..= {high}")
+        raise ValueError(f"{name}: {number}; allowed: a whole number, {low} to {high}")
 
 
 def _seed(seed: int | None, known: bool) -> int | None:

@@ -124,7 +124,7 @@ fn legal_steps(key: &str, each: &[(Time, Rate)]) -> Result<(), WrongStep> {
     let fail = |i: usize, message: String| Err((i, message));
     steps::check(key, each, STEP)?;
     let (Some(first), Some(last)) = (each.first(), each.last()) else { return Ok(()) };
-    let range = format!("{} ..= {}", RATES.0, RATES.1);
+    let range = format!("{} to {}", RATES.0, RATES.1);
     if first.1 == Rate::ZERO {
         let message = format!("{key} cannot be \"{}\" at the start; allowed: {range}", first.1);
         return fail(0, message + " (a later step may be 0: an outage)");
@@ -159,12 +159,12 @@ fn legal_aggregates(packets: u32, mean: Rate) -> Result<(), (&'static str, Strin
         return Err(("aggregate", format!("cannot be {packets}; allowed: {}", sizes())));
     }
     if !(RATES.0..=RATES.1).contains(&mean) {
-        return Err(("mean", format!("cannot be \"{mean}\"; allowed: {} ..= {}", RATES.0, RATES.1)));
+        return Err(("mean", format!("cannot be \"{mean}\"; allowed: {} to {}", RATES.0, RATES.1)));
     }
     Ok(())
 }
 
 /// The allowed sizes of an aggregate.
 fn sizes() -> String {
-    format!("{} ..= {} packets of 1500 bytes", AGGREGATES.0, AGGREGATES.1)
+    format!("{} to {} packets of 1500 bytes", AGGREGATES.0, AGGREGATES.1)
 }

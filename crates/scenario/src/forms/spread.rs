@@ -86,7 +86,7 @@ impl<V: Drawn> Form<V> for Spread {
         let (low, high) = value.bounds();
         for span in [Some(low), high].into_iter().flatten() {
             if let Some((least, most)) = self.limits.filter(|&(least, most)| span < least || span > most) {
-                return Err(format!("{key} cannot be \"{span}\"; allowed: {least} ..= {most}"));
+                return Err(format!("{key} cannot be \"{span}\"; allowed: {least} to {most}"));
             }
         }
         match high.filter(|&high| high < low) {

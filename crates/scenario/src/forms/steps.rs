@@ -99,7 +99,7 @@ const STEP: &str = "{ at = \"0s\", delay = \"10ms\" }";
 fn legal(key: &str, delay: &DelaySpec) -> Result<(), WrongStep> {
     check(key, &delay.0, STEP)?;
     match delay.0.iter().position(|step| step.1 > DELAYS.1) {
-        Some(i) => Err((i, format!("{key} cannot be \"{}\"; allowed: {} ..= {}", delay.0[i].1, DELAYS.0, DELAYS.1))),
+        Some(i) => Err((i, format!("{key} cannot be \"{}\"; allowed: {} to {}", delay.0[i].1, DELAYS.0, DELAYS.1))),
         None => Ok(()),
     }
 }

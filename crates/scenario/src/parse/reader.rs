@@ -188,7 +188,7 @@ impl<'a> Item<'a> {
         set: impl FnOnce(&str) -> Result<V, ParamError>,
     ) -> Result<V, ScenarioError> {
         let Some(text) = self.text(unit) else {
-            let is_range = range.contains("..=");
+            let is_range = range.contains(" to ");
             let allowed = if is_range { format!("{}, {range}", words(unit)) } else { range.to_owned() };
             return Err(self.refuse(&allowed, ""));
         };

@@ -154,7 +154,7 @@ fn mistakes_about_detectors() {
         (
             r#"controller = { kind = "tonopah", detector = "share:cut=2" }"#,
             Err("S.toml:10: detector in controller \"tonopah\" cannot be \"share:cut=2\"; allowed: cut of share: \
-                 0.5 ..= 0.9".to_owned()),
+                 0.5 to 0.9".to_owned()),
         ),
         (
             r#"controller = { kind = "tonopah", on = "startup" }"#,

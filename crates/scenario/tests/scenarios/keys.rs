@@ -186,7 +186,7 @@ fn row(spec: &KeySpec) -> String {
         "kind" => "a name, or a table".to_owned(),
         // Their form is in the text of the page.
         "name" | "program" => format!("a {}", spec.unit),
-        _ => spec.allowed.replace(" | ", ", ").replace("..=", "to"),
+        _ => spec.allowed.replace(" | ", ", "),
     };
     let doc = spec.doc.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("| `{}` | {default} | {allowed} | {doc} |\n", spec.name)

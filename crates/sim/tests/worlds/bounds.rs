@@ -54,7 +54,7 @@ fn bounds(spec: &ParamSpec) -> Vec<String> {
         Unit::Switch => vec!["true".into(), "false".into()],
         Unit::Choice(words) | Unit::Kind(words) => words.iter().map(|word| (*word).to_owned()).collect(),
         _ => {
-            let range = spec.allowed.split(" ..= ").map(str::to_owned).collect::<Vec<_>>();
+            let range = spec.allowed.split(" to ").map(str::to_owned).collect::<Vec<_>>();
             let words = WORDS.iter().filter(|word| spec.allowed.contains(*word)).map(|word| (*word).to_owned());
             if range.len() == 2 { range } else { words.collect() }
         }
@@ -187,7 +187,7 @@ fn every_parameter_of_every_kind_is_among_them() {
         .into_iter()
         .flatten()
         .flat_map(|entry| entry.params)
-        .filter(|spec| spec.allowed.contains("..="))
+        .filter(|spec| spec.allowed.contains(" to "))
         .count();
     assert!(all.len() >= 2 * ranged + PLAIN.len(), "{} of {ranged} parameters with a range", all.len());
     for section in

@@ -70,12 +70,12 @@ fn what_was_asked_in_vain_is_told() {
         (&["--loss", "-0.1", "--", "true"], &["--loss", "at least 0 and less than 1"]),
         (&["--loss", "nan", "--", "true"], &["--loss", "at least 0 and less than 1"]),
         (&["--watch"], &["--watch", "interactive", "-- COMMAND"]),
-        (&["--mtu", "1279", "--", "true"], &["--mtu", "1280 ..= 65535"]),
-        (&["--mtu", "65536", "--", "true"], &["--mtu", "1280 ..= 65535"]),
+        (&["--mtu", "1279", "--", "true"], &["--mtu", "1280 to 65535"]),
+        (&["--mtu", "65536", "--", "true"], &["--mtu", "1280 to 65535"]),
         (&["--peer", "\"iperf3 -s", "--", "true"], &["--peer", "quotes in pairs"]),
         (&["--peer", "", "--", "true"], &["--peer", "names no program"]),
         (&["--peer", "iperf3 -s {pear}", "--", "true"], &["--peer", "{pear}", "{peer}"]),
-        (&["--seed", "-1", "--", "true"], &["--seed", "0 ..="]),
+        (&["--seed", "-1", "--", "true"], &["--seed", "0 to"]),
         (&["true"], &["true", "--"]),
     ];
     for (args, expected) in table {
