@@ -22,7 +22,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
     let scenario = comparison.runs().find_map(|run| run.scenario.as_ref());
     let command = scenario.into_iter().flat_map(|scenario| &scenario.flows).find_map(|flow| flow.command.as_ref());
     match command.filter(|command| command.program() == comparison.title) {
-        Some(command) => printable(&command.text()).into_owned(),
+        Some(command) => printable(command.text()).into_owned(),
         None => comparison.title.clone(),
     }
 }
@@ -136,7 +136,7 @@ fn rtts(scenario: &Scenario) -> String {
 /// `call (udp, thin)`, `2 × bulk (cubic)`; a flow that has the name of its controller needs no more.
 fn flow(flow: &narrows_scenario::Flow) -> String {
     let what = match (&flow.command, &flow.controller) {
-        (Some(command), _) => printable(&command.text()).into_owned(),
+        (Some(command), _) => printable(command.text()).into_owned(),
         (None, Some(controller)) => controller.name().to_owned(),
         (None, None) => flow.transport.name().to_owned(),
     };
