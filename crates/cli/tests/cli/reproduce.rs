@@ -176,7 +176,7 @@ fn heat_maps_are_on_the_page_and_beside_it() {
     let page = fs::read_to_string(place.path("out/report.html")).expect("the page");
     let svg = fs::read_to_string(place.path("out/svg/alone_goodput.svg")).expect("a heat map");
     assert!(page.contains(svg.trim()), "the page has the same drawing");
-    for part in [">fq_codel</text>", ">bbr3</text>", "cubic, fifo: "] {
+    for part in [">fq_codel</text>", ">bbr3</text>", "controller cubic, queue fifo: "] {
         assert!(svg.contains(part), "{part} is not in {svg}");
     }
 }
