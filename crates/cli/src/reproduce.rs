@@ -4,8 +4,6 @@ use crate::failure::Failure;
 mod drawn;
 mod kernel;
 mod left_out;
-mod live;
-mod measured;
 mod paper;
 
 /// Rerun published or measured experiments, and compare the figures
@@ -15,7 +13,7 @@ Without a name, lists the experiments.
 
   narrows reproduce cocoa --figure 9
   narrows reproduce linux")]
-#[command(subcommand_value_name = "kernel|live|PAPER", disable_help_subcommand = true)]
+#[command(subcommand_value_name = "kernel|PAPER", disable_help_subcommand = true)]
 pub(crate) struct Reproduce {
     #[command(subcommand)]
     what: Option<What>,
@@ -27,7 +25,8 @@ enum What {
     /// Cells measured on a Linux kernel, fitted and never fitted, and start-up traces: the simulator beside the recorded figures
     Linux(paper::Paper),
     Kernel(kernel::Kernel),
-    Live(live::Live),
+    /// This kernel's TCP in real time beside the simulator, over the same links and queues
+    Live(paper::Paper),
     /// Cocoa: buffers that fit each flow's congestion control (2019)
     Cocoa(paper::Paper),
     /// Congestion policing: a queue that makes arrivals pay for congestion (2018)
@@ -53,7 +52,7 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         None => paper::list(),
         Some(What::Linux(args)) => paper::main("linux", args),
         Some(What::Kernel(args)) => kernel::main(args),
-        Some(What::Live(args)) => live::main(args),
+        Some(What::Live(args)) => paper::main("live", args),
         Some(What::Cocoa(args)) => paper::main("cocoa", args),
         Some(What::CpAqm(args)) => paper::main("cp-aqm", args),
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),

@@ -13,14 +13,14 @@ pub struct Report<'a> {
     pub(crate) rows: Vec<Row>,
     /// Per plot, the points drawn from the first seed of each cell.
     pub(crate) drawn: &'a [Vec<Option<Points>>],
-    beside: Option<Beside>,
+    pub(crate) beside: Option<Beside>,
 }
 
 /// The same rows, measured in another world.
-struct Beside {
+pub(crate) struct Beside {
     /// The names of both worlds.
-    names: [String; 2],
-    rows: Vec<Row>,
+    pub(crate) names: [String; 2],
+    pub(crate) rows: Vec<Row>,
 }
 
 impl Study {

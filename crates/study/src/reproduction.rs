@@ -213,7 +213,11 @@ impl<'a> Reproduction<'a> {
         };
         let Score { met, published, .. } = score;
         let groups: String = score.groups.iter().map(Group::words).collect();
-        format!("{groups}{met} of {published} published figures and claims met, {}\n{others}", rule.words())
+        let figures = match &score.worlds {
+            Some([of, here]) => format!("figures of the {here} are as near to {of} as aimed at"),
+            None => "published figures and claims met".to_owned(),
+        };
+        format!("{groups}{met} of {published} {figures}, {}\n{others}", rule.words())
     }
 
     /// The number of aims that are not met.

@@ -16,8 +16,9 @@ use toml::{Table, Value};
 pub struct Rule {
     /// The reason for this difference.
     pub why: String,
-    /// The allowed difference as a part of the published figure.
-    pub(crate) within: f64,
+    /// The allowed difference as a part of the published figure. Without it, only the metrics with an allowance of their own are judged.
+    #[serde(default)]
+    pub(crate) within: Option<f64>,
     /// Absolute differences that are also allowed, by unit: one packet, one point.
     #[serde(default)]
     pub(crate) least: BTreeMap<String, f64>,
@@ -114,27 +115,29 @@ impl Rule {
             Allowance { within, least } => format!(", {name} within {} %, at least {least}", 100.0 * within),
         };
         let own: String = self.metrics.iter().map(own).collect();
-        format!("within {} %{or}{own}: {}", 100.0 * self.within, self.why)
+        match self.within {
+            Some(within) => format!("within {} %{or}{own}: {}", 100.0 * within, self.why),
+            None => format!("{}: {}", own.trim_start_matches(", "), self.why),
+        }
     }
 
     /// The allowance of a metric: its own; that of the metric which its name begins with, such as `rtt` for `rtt of bbr`; or the paper's.
-    fn allowance(&self, name: &str, unit: &str) -> Allowance {
+    pub(crate) fn allowance(&self, name: &str, unit: &str) -> Option<Allowance> {
         let first = name.split(' ').next().unwrap_or_default();
         let own = [name, first].into_iter().find_map(|name| self.metrics.get(name));
         // "% of decided time" counts as percent.
         let unit = unit.split(' ').next().unwrap_or_default();
         let least = self.least.get(unit).copied().unwrap_or(0.0);
-        own.copied().unwrap_or(Allowance { within: self.within, least })
+        own.copied().or(self.within.map(|within| Allowance { within, least }))
     }
 
-    /// The allowed difference from a published figure of a metric that has this name and unit.
+    /// The allowed difference from a published figure of a metric that has this name and unit; infinite for one that is not judged.
     pub fn tolerance(&self, name: &str, unit: &str, published: f64) -> f64 {
-        self.allowance(name, unit).near(published)
+        self.allowance(name, unit).map_or(f64::INFINITY, |allowance| allowance.near(published))
     }
 
     pub(crate) fn meets(&self, stated: Stated, measured: f64, metric: &Metric) -> bool {
-        let allowance = self.allowance(&metric.name, &metric.unit);
-        let near = |published: f64| allowance.near(published);
+        let near = |published: f64| self.tolerance(&metric.name, &metric.unit, published);
         match stated {
             Stated::About(published) => (measured - published).abs() <= near(published),
             Stated::Between(from, to) => (from - near(from)..=to + near(to)).contains(&measured),
@@ -239,6 +242,9 @@ mod tests {
         );
         assert!(!about(100.0, f64::NAN, "ms"));
         assert!(Rule::parse("within = 0.05", "score.toml", |_| None).is_err(), "why is asked for");
+        let some = Rule::parse("why = \"w\"\n[metric.rtt]\nwithin = 0.05\n", "score.toml", |_| None).expect("a rule");
+        assert_eq!(some.words(), "rtt within 5 %: w");
+        assert_eq!([some.tolerance("rtt", "ms", 40.0), some.tolerance("queue", "packets", 40.0)], [2.0, f64::INFINITY]);
         let base = "why = \"w\"\nwithin = 0.05\nleast = { ms = 1.0 }\n[metric.loss]\nwithin = 0.2\n";
         let like = |text| Rule::parse(text, "score.toml", |paper| (paper == "linux").then_some(base));
         let own = like("why = \"v\"\nlike = \"linux\"\n[metric.rtt]\nwithin = 0.03\n").expect("a rule");

@@ -15,6 +15,9 @@ pub struct Score {
     pub published: usize,
     /// The figures and claims that are not met.
     pub missed: Vec<Missed>,
+    /// The world whose figures the simulator is held to, if none were published, and the simulator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worlds: Option<[String; 2]>,
     /// The groups of studies that are also counted by themselves.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
@@ -73,6 +76,7 @@ impl Score {
         self.met += other.met;
         self.published += other.published;
         self.missed.extend(other.missed);
+        self.worlds = self.worlds.or(other.worlds);
         for more in other.groups {
             match self.groups.iter_mut().find(|group| group.name == more.name) {
                 Some(group) => {
@@ -93,11 +97,13 @@ impl Report<'_> {
     /// study whose figures were never published.
     pub fn score(&self, rule: &Rule, gaps: &Gaps) -> Score {
         let study: &Study = self.runs.study;
-        let (mut score, mut cells_met) = (Score::default(), 0);
-        for row in self.rows.iter().filter(|_| study.scored) {
+        let (mut score, mut cells_met) = (Score { worlds: self.worlds(), ..Score::default() }, 0);
+        for (n, row) in self.rows.iter().enumerate().filter(|_| study.scored) {
             let missed = score.missed.len();
-            for (entry, metric) in row.entries.iter().zip(&study.metrics) {
-                for Held { which, stated, published, measured } in entry.held() {
+            for (m, (entry, metric)) in row.entries.iter().zip(&study.metrics).enumerate() {
+                let is_judged = rule.allowance(&metric.name, &metric.unit).is_some();
+                let held = self.beside_held(n, m).filter(|_| is_judged).map_or_else(|| entry.held(), |held| vec![held]);
+                for Held { which, stated, published, measured } in held {
                     score.published += 1;
                     if measured.is_some_and(|measured| rule.meets(stated, measured, metric)) {
                         score.met += 1;
@@ -106,7 +112,9 @@ impl Report<'_> {
                     let place = [&[study.figure.clone()][..], &row.labels].concat().join(", ");
                     let d = metric.decimals;
                     let measured = measured.map_or("not measured".to_owned(), |measured| format!("{measured:.d$}"));
-                    let what = format!("{place}: {}{which} {published}, measured {measured}", metric.name);
+                    let [of, here] = score.worlds.as_ref().map_or(["", "measured"], |[of, here]| [of.as_str(), here]);
+                    let space = if of.is_empty() { "" } else { " " };
+                    let what = format!("{place}: {}{which}{space}{of} {published}, {here} {measured}", metric.name);
                     score.missed.push(Missed::new(what, gaps, gaps.of_figure(study, row, &metric.name)));
                 }
             }
@@ -126,6 +134,23 @@ impl Report<'_> {
             score.missed.push(Missed::new(what, gaps, gaps.of_claim(study, &claim.says)));
         }
         score
+    }
+}
+
+impl Report<'_> {
+    /// The names of two worlds, if the second is held to the first because nothing was published.
+    fn worlds(&self) -> Option<[String; 2]> {
+        let beside = self.beside.as_ref().filter(|_| self.runs.study.published.is_empty())?;
+        Some(beside.names.clone())
+    }
+
+    /// A figure of the world that is beside this one, to be held to the one measured here.
+    fn beside_held(&self, row: usize, metric: usize) -> Option<Held> {
+        self.worlds()?;
+        let here = self.rows[row].entries[metric].measured?;
+        let beside = self.beside.as_ref()?.rows[row].entries[metric].measured;
+        let decimals = self.runs.study.metrics[metric].decimals;
+        Some(Held { which: "", stated: Stated::About(here), published: format!("{here:.decimals$}"), measured: beside })
     }
 }
 

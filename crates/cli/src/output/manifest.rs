@@ -118,8 +118,7 @@ pub(super) fn is_name_of_results(file: &Path) -> bool {
     let drawing = file.parent().is_some_and(|dir| dir.ends_with(narrows_report::FIGURES)) && name.ends_with(".svg");
     let own = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, narrows_report::PAGE];
     own.contains(&name)
-        || ["live.json", "figures.json", "predicted.svg", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"]
-            .contains(&name)
+        || ["figures.json", "predicted.svg", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"].contains(&name)
         || numbered("hop", ".mahi")
         || name.strip_prefix("hop").and_then(|rest| rest.split_once('-')).is_some_and(|(number, rest)| {
             !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && rest.ends_with(".mahi")

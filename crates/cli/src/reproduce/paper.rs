@@ -14,6 +14,7 @@ use crate::world;
 use narrows_core::params::ParamValue as _;
 use narrows_core::{Bytes, Span};
 use narrows_report::sheet::{self, Sheet};
+use narrows_results::folder;
 use narrows_runner::clock::Stopwatch;
 use narrows_runner::{Room, index};
 use narrows_sim::Simulator;
@@ -30,7 +31,7 @@ pub(crate) struct Paper {
     #[arg(long, value_name = "ID")]
     figure: Vec<String>,
     /// Only cells whose figure and labels have all of these words, such as "cubic fq_codel" or "T1 10.2ms x1"
-    #[arg(long, alias = "set", value_name = "WORDS")]
+    #[arg(long, aliases = ["set", "only"], value_name = "WORDS")]
     cells: Option<String>,
     /// Make one short run of each cell
     #[arg(long)]
@@ -46,9 +47,15 @@ pub(crate) struct Paper {
     #[arg(long, value_name = "TIME", value_parser = time)]
     within: Option<Span>,
     /// Where it runs: sim; live, with real QUIC and the kernel's TCP in real time; or kernel, as --measure. The simulator's figures are
-    /// beside those of the others. Cells that a world cannot run are left out
-    #[arg(long, value_name = "WORLD", default_value = "sim", conflicts_with = "measure")]
-    on: world::Name,
+    /// beside those of the others. Cells that a world cannot run are left out [default: sim; of `live`: live]
+    #[arg(long, value_name = "WORLD", conflicts_with = "measure")]
+    on: Option<world::Name>,
+    /// With --on live: make the kernel send packet by packet, as the simulated sender does, instead of several packets at once
+    #[arg(long)]
+    no_offload: bool,
+    /// With --out, also write the result of every run, of the simulator as well, to `runs`; all runs are made then
+    #[arg(long, requires = "out")]
+    results: bool,
     /// Measure in a Linux kernel in virtual time instead, as `run --on kernel` does; cells that Linux cannot run are left out
     #[arg(long)]
     measure: bool,
@@ -84,6 +91,8 @@ struct Task {
     cell: usize,
     run: usize,
     key: String,
+    /// Where its result is written, if it is kept.
+    folder: Option<PathBuf>,
     job: Job,
 }
 
@@ -123,15 +132,22 @@ struct Measured {
 
 impl Paper {
     /// The world, unless it is the simulator.
-    fn measured(&self) -> Result<Option<Measured>, Failure> {
-        let on = if self.measure { world::Name::Kernel } else { self.on };
+    fn measured(&self, paper: &str) -> Result<Option<Measured>, Failure> {
+        let usual = if paper == "live" { world::Name::Live } else { world::Name::Sim };
+        let on = if self.measure { world::Name::Kernel } else { self.on.unwrap_or(usual) };
+        if self.no_offload && on != world::Name::Live {
+            return Err(Failure::usage("--no-offload is for --on live"));
+        }
         if self.kernel.is_some() && on != world::Name::Kernel {
             return Err(Failure::usage("--kernel is for --measure and --on kernel"));
         }
         Ok(match on {
             world::Name::Sim => None,
             world::Name::Live => {
-                let world = Box::new(world::live(narrows_live::Options::default())?);
+                let world = Box::new(world::live(narrows_live::Options {
+                    offload: !self.no_offload,
+                    ..narrows_live::Options::default()
+                })?);
                 let subject = "real time".to_owned();
                 Some(Measured { world, subject, column: "live", choice: Choice::Live, is_recorded: false })
             }
@@ -150,7 +166,6 @@ pub(crate) fn list() -> Result<(), Failure> {
     let mut out = String::from(
         "narrows reproduce kernel: the papers' figures in a Linux kernel of a virtual machine, and in the simulator\n",
     );
-    out += "narrows reproduce live: the simulator beside this kernel's TCP in real time\n";
     for paper in narrows_study::papers() {
         out += &format!("narrows reproduce {paper}\n");
         let (mut figures, mut about) = (Vec::new(), Vec::new());
@@ -178,7 +193,7 @@ fn columns(names: &[String], about: &[String]) -> String {
 /// Runs the command for a paper.
 pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     // The live world's rights can be had only before there is a second thread.
-    let measured = args.measured()?;
+    let measured = args.measured(paper)?;
     interrupt::install()?;
     let level = match (args.quick, args.full) {
         (true, _) => Level::Quick,
@@ -191,8 +206,9 @@ pub(crate) fn main(paper: &str, args: &Paper) -> Result<(), Failure> {
     for line in leave_out(&mut plan, world)? {
         term::note(&format!("narrows: {line}"));
     }
-    let made = tasks(&plan, subject.as_deref())?;
-    let simulated = if measured.is_some() { tasks(&plan, None)? } else { Vec::new() };
+    let of = |world| args.results.then_some(world);
+    let made = tasks(&plan, subject.as_deref(), of(measured.as_ref().map_or("simulator", |world| world.column)))?;
+    let simulated = if measured.is_some() { tasks(&plan, None, of("simulator"))? } else { Vec::new() };
     let keys = made.iter().chain(&simulated).map(|task| task.key.clone()).collect();
     let output = args.out.as_deref().map(|dir| claim(dir, args.force, keys)).transpose()?;
     if let Some(measured) = measured.as_ref().filter(|measured| measured.choice == Choice::Live && !args.json) {
@@ -344,8 +360,8 @@ fn leave_out(plan: &mut Vec<Planned>, world: &dyn World) -> Result<Vec<String>, 
     Ok(lines)
 }
 
-/// Every run of every cell. Runs of another subject than the simulator have keys of their own.
-fn tasks(plan: &[Planned], subject: Option<&str>) -> Result<Vec<Task>, Failure> {
+/// Every run of every cell. Runs of another subject than the simulator have keys of their own. With the name of the world their results are kept.
+fn tasks(plan: &[Planned], subject: Option<&str>, kept: Option<&str>) -> Result<Vec<Task>, Failure> {
     let mut tasks = Vec::new();
     for (study, planned) in plan.iter().enumerate() {
         let metrics = format!("{:?}", planned.study.metrics);
@@ -356,7 +372,11 @@ fn tasks(plan: &[Planned], subject: Option<&str>) -> Result<Vec<Task>, Failure> 
                 let text = scenario.to_toml();
                 let key = index::key([metrics.as_str(), &text].into_iter().chain(subject));
                 let job = Job { label: format!("{} seed {}", of.name(), scenario.seed), scenario };
-                tasks.push(Task { study, cell, run: run as usize, key, job });
+                let place = || {
+                    Path::new("runs").join(folder::folder_name(of.name())).join(format!("seed-{}", job.scenario.seed))
+                };
+                let folder = kept.map(|world| place().join(world));
+                tasks.push(Task { study, cell, run: run as usize, key, folder, job });
             }
         }
     }
@@ -426,27 +446,30 @@ fn run_some(
     gathered: &mut [Gathered],
 ) -> Result<(), Failure> {
     let (mut jobs, mut missing) = (Vec::new(), Vec::new());
-    for Task { study, cell, run, key, job } in tasks {
-        let known = output.and_then(|output| output.known(&key));
+    for Task { study, cell, run, key, folder, job } in tasks {
+        let known = output.filter(|_| folder.is_none()).and_then(|output| output.known(&key));
         match known.filter(|_| run > 0 || !plan[study].study.draws_runs()) {
             Some(values) => gathered[study].values[cell][run] = values,
             None => {
                 jobs.push(job);
-                missing.push((study, cell, run, key));
+                missing.push((study, cell, run, key, folder));
             }
         }
     }
     let results = grid::run(&jobs, options, |index, narrows_world::Run { result, .. }| {
-        let (study, cell, run, key) = &missing[index];
+        let (study, cell, run, key, folder) = &missing[index];
         let planned = &plan[*study];
         let values = planned.study.measure_cell(&planned.cells[*cell], &result);
         if let Some(output) = output {
             output.keep(key, &values)?;
+            if let Some(folder) = folder {
+                folder::write(&output.stage().join(folder), &jobs[index].scenario, &result).map_err(Failure::usage)?;
+            }
         }
         let drawn = if *run == 0 { planned.study.draw(&planned.cells[*cell], &result) } else { Vec::new() };
         Ok((values, drawn))
     })?;
-    for ((study, cell, run, _), (values, drawn)) in missing.into_iter().zip(results) {
+    for ((study, cell, run, ..), (values, drawn)) in missing.into_iter().zip(results) {
         let gathered = &mut gathered[study];
         gathered.values[cell][run] = values;
         if run == 0 {

@@ -4,7 +4,6 @@
 //! equal intervals, in both worlds.
 use super::rule;
 use crate::failure::Failure;
-use crate::reproduce::measured::mean_srtt;
 use narrows_results::figure::{Owner, Statistic};
 use narrows_results::{RunResult, Series};
 use narrows_scenario::{RateSpec, Scenario, Traffic, Transport};
@@ -62,6 +61,29 @@ pub(super) fn measure(study: &Study, scenario: &Scenario, result: &RunResult) ->
     let of_hop = |key: &str| Statistic::find(Owner::Hop, key).and_then(|of| of.figure.of_hop(hop, of.which));
     let basic = BASIC.map(|(of, key, _)| if of == Owner::Hop { of_hop(key) } else { rtt });
     Ok(Measured { metrics: study.measure(&smoothed(result)?), basic })
+}
+
+/// The smoothed RTT after the warm-up, ms, sampled at equal intervals: the mean over these flows of each flow's mean.
+fn mean_srtt(result: &RunResult, wanted: impl Fn(&str) -> bool) -> Result<f64, Failure> {
+    let summary = &result.summary;
+    let is_wanted = |series: &&Series| series.source.strip_prefix("flow:").is_some_and(&wanted);
+    let window = |series: &&Series| is_wanted(series) && series.metric == "srtt_ms";
+    let mean = |series: &Series| {
+        let inside = series.points.iter().filter(|(t, value)| *t >= summary.warmup_s && *value > 0.0);
+        mean_of(inside.map(|&(_, value)| value))
+    };
+    let rtts: Vec<f64> = result.series.iter().filter(window).map(mean).collect();
+    let flows = summary.flows.iter().filter(|flow| wanted(&flow.name)).count();
+    if rtts.len() != flows {
+        return Err(Failure::other(format!("{flows} flows, {} series of srtt_ms", rtts.len())));
+    }
+    Ok(mean_of(rtts.into_iter()))
+}
+
+/// The mean; zero without values.
+fn mean_of(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) = values.fold((0u32, 0.0), |(count, sum), value| (count + 1, sum + value));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
 /// The mean of a basic figure; `None` if a run does not have it.
