@@ -375,7 +375,7 @@ fn letters(width: i32, size: i32) -> usize {
 }
 
 /// A text of at most `room` characters; the end of a longer one is left out.
-fn shortened(text: &str, room: usize) -> String {
+pub(crate) fn shortened(text: &str, room: usize) -> String {
     if text.chars().count() > room {
         text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
     } else {

@@ -1,5 +1,6 @@
 //! A short description of the run.
 use crate::comparison::{Comparison, Group};
+use crate::draw::shortened;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
 use narrows_results::folder::trace_name;
@@ -10,6 +11,9 @@ use std::collections::BTreeSet;
 
 /// Most links that are named.
 const MAX_LINKS: usize = 16;
+
+/// Most characters of a command in a title.
+const LONGEST_TITLE: usize = 60;
 
 /// A term and its value.
 pub(super) struct Fact {
@@ -22,7 +26,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
     let scenario = comparison.runs().find_map(|run| run.scenario.as_ref());
     let command = scenario.into_iter().flat_map(|scenario| &scenario.flows).find_map(|flow| flow.command.as_ref());
     match command.filter(|command| command.program() == comparison.title) {
-        Some(command) => printable(command.text()).into_owned(),
+        Some(command) => shortened(&printable(command.text()), LONGEST_TITLE),
         None => comparison.title.clone(),
     }
 }
