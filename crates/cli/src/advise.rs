@@ -48,9 +48,13 @@ pub(crate) struct Advise {
     #[arg(long, value_name = "SIZE", default_value = "1MB", allow_hyphen_values = true)]
     buffer: String,
     /// What happens on the link at the same time: call, video-call, game, web, video-stream, download, upload, each with a number before it if
-    /// several do it (2xdownload)
-    #[arg(long, default_value = "call,game,web,video-stream,download,upload", allow_hyphen_values = true)]
-    uses: String,
+    /// several do it (2xdownload) [default: call,game,web,video-stream,download,upload]
+    #[arg(long, allow_hyphen_values = true)]
+    uses: Option<String>,
+    /// This many users, each with a host of their own, instead of a household: an office, a conference. --uses are shares then [default:
+    /// 60xweb,12xcall,6xvideo-call,10xvideo-stream,8xdownload,4xupload]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=household::MOST_USERS))]
+    users: Option<u64>,
     /// Candidates; of two with a slash the first is for what is received, fq_codel/cake [default: every queue that can be deployed]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
@@ -161,7 +165,11 @@ impl Advise {
             let message = format!("--buffer: cannot be {:?}; allowed: 3000B and more", self.buffer);
             return Err(Failure::usage(message));
         }
-        let members = household::members(&self.uses)?;
+        let uses = self.uses.as_deref();
+        let members = match self.users {
+            None => household::members(uses.unwrap_or("call,game,web,video-stream,download,upload"))?,
+            Some(users) => household::shared(&household::members(uses.unwrap_or(household::OFFICE))?, users)?,
+        };
         let has_video_call = members.iter().any(|member| member.what == Use::VideoCall);
         let duration = match &self.duration {
             Some(text) => {
@@ -180,6 +188,7 @@ impl Advise {
             rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
             buffer,
             members,
+            has_many_hosts: self.users.is_some(),
             duration,
             // GCC needs half a minute from its first rate to that of a good picture, however empty the link is.
             warmup: if has_video_call { duration / 2 } else { duration / 5 },

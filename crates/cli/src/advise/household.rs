@@ -120,6 +120,33 @@ pub(super) fn members(text: &str) -> Result<Vec<Member>, Failure> {
     Ok(members)
 }
 
+/// What the users of an office do at some moment, in per cent of them.
+pub(super) const OFFICE: &str = "60xweb,12xcall,6xvideo-call,10xvideo-stream,8xdownload,4xupload";
+/// Most users of a link.
+pub(super) const MOST_USERS: u64 = 1000;
+/// How long a user reads a page, on average.
+const READING: Span = Span::s(15);
+/// Connections of a user's download or upload, as of a browser or of a program that synchronises files.
+const CONNECTIONS: u32 = 4;
+
+/// Distributes users over uses, in proportion to the members that were read as shares, at least one for each.
+pub(super) fn shared(shares: &[Member], users: u64) -> Result<Vec<Member>, Failure> {
+    let sum: u64 = shares.iter().map(|share| u64::from(share.count)).sum();
+    if users < shares.len() as u64 {
+        let least = shares.len();
+        return Err(Failure::usage(format!("--users: cannot be {users}; allowed: one for each use, {least} and more")));
+    }
+    let count = |of: u64| u32::try_from(users * of / sum).unwrap_or(u32::MAX).max(1);
+    let mut members: Vec<Member> =
+        shares.iter().map(|share| Member { count: count(u64::from(share.count)), ..*share }).collect();
+    // The remainder, or what the least shares have too much, is that of the largest.
+    let total: u64 = members.iter().map(|member| u64::from(member.count)).sum();
+    if let Some(largest) = members.iter_mut().max_by_key(|member| member.count) {
+        largest.count = (u64::from(largest.count) + users).saturating_sub(total).max(1) as u32;
+    }
+    Ok(members)
+}
+
 /// A link and those who share it.
 #[derive(Clone, Debug)]
 pub(super) struct Household {
@@ -133,6 +160,8 @@ pub(super) struct Household {
     /// What the provider's and the modem's FIFO hold.
     pub(super) buffer: Bytes,
     pub(super) members: Vec<Member>,
+    /// Every member has a host of their own, instead of one for each use.
+    pub(super) has_many_hosts: bool,
     pub(super) duration: Span,
     pub(super) warmup: Span,
 }
@@ -184,7 +213,14 @@ impl Household {
             None => [vec![0], vec![1]],
             Some(_) => [vec![0, 2], vec![3, 1]],
         };
-        let flows = self.members.iter().flat_map(|member| self.flows(*member, &ways)).collect();
+        let flows = self.members.iter().flat_map(|member| {
+            let hosts = if self.has_many_hosts { member.count } else { 0 };
+            let own = (1..=hosts).map(|number| format!(" {number}"));
+            own.chain((hosts == 0).then(String::new))
+                .flat_map(|host| self.flows(*member, &host, &ways))
+                .collect::<Vec<_>>()
+        });
+        let flows = flows.collect();
         Scenario {
             warmup: self.warmup,
             seed,
@@ -193,16 +229,24 @@ impl Household {
         }
     }
 
-    /// The flows of a member, who has a device and a server of their own. Each flow starts within the first second.
-    fn flows(&self, member: Member, ways: &[Vec<usize>; 2]) -> Vec<Flow> {
-        let (traffic, transport) = member.what.traffic();
-        let name = member.what.name();
+    /// The flows of a use on this host of its own, with a server of its own. Each flow starts within the first second.
+    fn flows(&self, member: Member, host: &str, ways: &[Vec<usize>; 2]) -> Vec<Flow> {
+        let (mut traffic, transport) = member.what.traffic();
+        if let (true, Traffic::Web(pages)) = (self.has_many_hosts, &mut traffic) {
+            pages.think = READING;
+        }
+        let count = match member.what {
+            _ if !self.has_many_hosts => member.count,
+            Use::Download | Use::Upload => CONNECTIONS,
+            _ => 1,
+        };
+        let name = format!("{}{host}", member.what.name());
         let controller =
             transport.is_controlled().then(|| narrows_core::congestion::ControllerConfig::Cubic(Default::default()));
         let flow = |direction: usize| {
-            let hosts = [format!("{name} server"), name.to_owned()];
+            let hosts = [format!("{name} server"), name.clone()];
             Flow {
-                count: member.count,
+                count,
                 controller: controller.clone(),
                 traffic: traffic.clone(),
                 route: ways[direction].clone(),
@@ -236,6 +280,7 @@ mod tests {
             rtt: Span::ms(30),
             buffer: Bytes(1_000_000),
             members: members(uses).expect("uses"),
+            has_many_hosts: false,
             duration: Span::s(10),
             warmup: Span::s(2),
         }
@@ -254,6 +299,24 @@ mod tests {
             assert_eq!(scenario.hops.len(), if queue.is_some() { 4 } else { 2 });
             assert_eq!(scenario.flows.len(), 10, "calls and games send both ways");
         }
+    }
+
+    #[test]
+    fn users_have_hosts_of_their_own() {
+        let shares = members(OFFICE).expect("uses");
+        for users in [6, 7, 100, 300, 999] {
+            let counts: Vec<u32> = shared(&shares, users).expect("enough").iter().map(|member| member.count).collect();
+            assert_eq!(counts.iter().sum::<u32>() as u64, users, "{counts:?}");
+        }
+        assert!(shared(&shares, 5).is_err_and(|error| error.message().contains("6 and more")));
+        let many =
+            Household { members: shared(&shares, 50).expect("enough"), has_many_hosts: true, ..household("call") };
+        let scenario = many.scenario(None, 1);
+        scenario.validate().unwrap_or_else(|error| panic!("{error}"));
+        let hosts: std::collections::BTreeSet<&str> = scenario.flows.iter().map(|flow| flow.to.as_str()).collect();
+        let downloads = scenario.flows.iter().filter(|flow| flow.name.starts_with("download"));
+        assert_eq!(downloads.map(|flow| flow.count).collect::<Vec<_>>(), [CONNECTIONS; 4]);
+        assert!(hosts.contains("web 30") && scenario.flows.iter().any(|flow| flow.name == "call 6 up"), "{hosts:?}");
     }
 
     #[test]

@@ -103,6 +103,20 @@ fn the_link_layer_is_in_the_simulation_and_in_the_commands() {
     assert!((ratio - 1500.0 / 1749.0).abs() < 0.01, "1500 bytes in 33 cells are 1749: {ratio}");
 }
 
+/// Two users upload with four connections each, beside ten calls.
+#[test]
+fn users_are_hosts() {
+    let place = Place::new("advise-users");
+    let set_up = ["advise", "--down", "50mbit", "--up", "20mbit", "--users", "12", "--uses", "10xcall,2xupload"];
+    let text = place.ok(&[&set_up[..], &["--queues", "cake,fifo", "--runs", "1", "-t", "20s", "--json"]].concat());
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(answer["uses"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&answer["uses"][0]["count"], &answer["uses"][1]["count"]), (&10.into(), &2.into()), "{text}");
+    let ranking = answer["ranking"].as_array().expect("a list");
+    assert_eq!((&ranking[0]["queue"], &ranking[0]["uses"]["call"]["score"]), (&"cake".into(), &100.0.into()), "{text}");
+    assert!(ranking[1]["score"].as_f64().is_some_and(|score| score < 50.0), "{text}");
+}
+
 #[test]
 fn an_attached_queue_comes_with_a_stock_one() {
     let place = Place::new("advise-ours");
@@ -133,6 +147,8 @@ fn bad_flags() {
         (&with(&["--interface", "a b"]), &["--interface", "1 to 15 letters"]),
         (&with(&["--interface", "$(reboot)"]), &["--interface"]),
         (&with(&["--interface", "-x"]), &["--interface"]),
+        (&with(&["--users", "1001"]), &["--users", "1 to 1000"]),
+        (&with(&["--users", "3"]), &["--users", "4 and more"]),
         (&with(&["--runs", "0"]), &["--runs", "1 to 1000"]),
         (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", "calls"], &["--uses", "calls", "call, game, web"]),
         (&["advise", "--down", "20mbit", "--up", "2mbit", "--uses", ""], &["--uses"]),
