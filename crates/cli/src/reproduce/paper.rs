@@ -75,6 +75,11 @@ pub(crate) struct Paper {
     /// recorded figures also predicted.svg) and the runs (runs.jsonl) to this folder, new or empty
     #[arg(short, long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+    /// Former flags of `linux` and `live`.
+    #[arg(long, hide = true, value_parser = no_duration)]
+    duration: Option<Span>,
+    #[arg(long, hide = true, num_args = 0, default_missing_value = "", value_parser = no_trace)]
+    trace: Option<Span>,
     /// Replace the results that --out holds; their runs are not made again
     #[arg(long, requires = "out")]
     pub(super) force: bool,
@@ -115,6 +120,16 @@ impl Gathered {
 fn time(text: &str) -> Result<Span, String> {
     let known = Span::parse(text).filter(|&span| span > Span::ZERO);
     known.ok_or_else(|| format!("allowed: {} above zero, such as 2h", Span::allowed()))
+}
+
+/// The error for a former flag.
+fn no_duration(_: &str) -> Result<Span, String> {
+    Err("a study has its lengths; allowed: --quick, --full, and neither".to_owned())
+}
+
+/// The error for a former flag.
+fn no_trace(_: &str) -> Result<Span, String> {
+    Err("there is no such flag any more; the page of --out draws the traces beside the recorded ones".to_owned())
 }
 
 /// A world other than the simulator.

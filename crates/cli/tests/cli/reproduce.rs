@@ -236,7 +236,8 @@ fn live_refuses_what_it_cannot_do_before_it_asks_for_rights() {
     for (bad, expected) in [
         (&["live", "--runs", "0"][..], "1 to 100000"),
         (&["live", "--jobs", "0"], "1 to 4096"),
-        (&["live", "--duration", "10s"], "--duration"),
+        (&["live", "--duration", "10s"], "allowed: --quick, --full"),
+        (&["linux", "--trace"], "the page of --out draws the traces"),
         (&["live", "--results"], "--out"),
         (&["cocoa", "--no-offload"], "--no-offload is for --on live"),
     ] {
