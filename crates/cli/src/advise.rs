@@ -16,6 +16,7 @@ use narrows_results::Summary;
 use narrows_runner::Room;
 use narrows_scenario::{RateSpec, shorthand};
 use narrows_sim::Simulator;
+pub(crate) use queues::below_htb;
 use queues::{Candidate, Shaping};
 use score::{outcomes, ranked};
 use show::{AS_IT_IS, Answer};

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 mod interface;
+mod stock;
 
 /// Attach one of our queues to a network interface, as a BPF program
 #[derive(clap::Args)]
@@ -33,7 +34,7 @@ enum Command {
 struct Attach {
     /// Interface whose packets wait in the queue
     interface: String,
-    /// cocoa or cp, with parameters: cocoa:limit=5000p,multiplier=1.5
+    /// cocoa or cp, with parameters: cocoa:limit=5000p,multiplier=1.5. For a queue of Linux the answer is the `tc` line
     queue: String,
     /// Shape to this rate: somewhat less than the link's, so that packets wait here
     #[arg(long, allow_hyphen_values = true)]
@@ -93,7 +94,7 @@ struct Status {
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
     match &args.command {
-        Command::Attach(args) => interface::attach(args),
+        Command::Attach(args) => stock::refuse(args).and_then(|()| interface::attach(args)),
         Command::Detach(args) => interface::detach(args),
         Command::Show(args) => interface::show(args),
         Command::Status(args) => interface::status(args),
@@ -103,7 +104,10 @@ pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
 /// Says what is missing.
 #[cfg(not(all(feature = "bpf", target_os = "linux")))]
 pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
-    let (Command::Attach(_) | Command::Detach(_) | Command::Show(_) | Command::Status(_)) = &args.command;
+    match &args.command {
+        Command::Attach(args) => stock::refuse(args)?,
+        Command::Detach(_) | Command::Show(_) | Command::Status(_) => {}
+    }
     if cfg!(not(target_os = "linux")) {
         return Err(Failure::usage(
             "queues on interfaces are BPF programs of the Linux kernel; this is another system",

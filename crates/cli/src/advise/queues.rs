@@ -277,7 +277,8 @@ fn ifb(interface: &str) -> String {
     name.chars().take(15).collect()
 }
 
-fn below_htb(device: &str, (stab, rate): (String, Rate), leaf: &str) -> Vec<String> {
+/// The commands that put a queue below a shaper.
+pub(crate) fn below_htb(device: &str, (stab, rate): (String, Rate), leaf: &str) -> Vec<String> {
     vec![
         format!("tc qdisc replace dev {device} root handle 1: {stab}htb default 1"),
         format!("tc class replace dev {device} parent 1: classid 1:1 htb rate {}kbit", rate.as_bps() / 1000),

@@ -70,6 +70,16 @@ fn flags() {
         (&["nosuch"], &["nosuch", "--help"]),
         (&["qdisc"], &["attach", "detach", "show", "status"]),
         (&["qdisc", "attach", "eth0"], &["QUEUE"]),
+        (
+            &["qdisc", "attach", "eth0", "cake", "--rate", "50mbit"],
+            &["tc qdisc replace dev eth0 root cake bandwidth 50000kbit`"],
+        ),
+        (&["qdisc", "attach", "eth0", "cake:rtt=50ms", "--rate", "5mbit"], &["bandwidth 5000kbit diffserv3 "]),
+        (&["qdisc", "attach", "eth0", "fq_codel"], &["part of Linux", "`tc qdisc replace dev eth0 root fq_codel`"]),
+        (
+            &["qdisc", "attach", "eth0", "pie", "--rate", "9mbit", "--overhead", "4"],
+            &["stab overhead 4", "htb rate 9000kbit"],
+        ),
         (&["qdisc", "attach", "eth0", "cocoa", "--overhead", "much"], &["--overhead", "much"]),
         (&["list", "queue"], &["queues", "controllers"]),
         (&["list", "cubik"], &["cubik", "did you mean \"cubic\"?"]),
@@ -87,7 +97,7 @@ fn flags() {
         (&["run"], &["SCENARIO"]),
         (&["run", "missing.toml"], &["missing.toml"]),
         (&["diff", "missing", "missing"], &["missing"]),
-        (&["reproduce", "nosuch"], &["nosuch", "linux"]),
+        (&["reproduce", "nosuch"], &["nosuch", "narrows reproduce"]),
         (&[], &["Usage"]),
     ];
     for (args, expected) in table {
