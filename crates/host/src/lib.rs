@@ -77,6 +77,7 @@ pub use block::Block;
 pub use elsewhere::{Privilege, gain};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use namespace::Namespace;
+#[cfg(all(feature = "linux", target_os = "linux"))]
 pub use netlink::QdiscStats;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use privilege::{Privilege, gain};
