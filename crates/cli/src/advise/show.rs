@@ -141,6 +141,7 @@ impl Answer<'_> {
         };
         let ranked = self.ranked.iter().enumerate().map(|(n, outcome)| row((n + 1).to_string(), outcome));
         let rows = ranked.chain([row(String::new(), &self.as_it_is)]).collect();
+        let all: Vec<&Outcome> = self.ranked.iter().chain([&self.as_it_is]).collect();
         Sheet {
             heading: "Advice".to_owned(),
             title: self.best().name.clone(),
@@ -158,7 +159,10 @@ impl Answer<'_> {
             claims: Vec::new(),
             holds: Vec::new(),
             remarks: Vec::new(),
-            charts: vec![self.chart()],
+            charts: vec![
+                self.chart(&[&self.as_it_is, self.best()], format!("Today, and with {}", self.best().name)),
+                self.chart(&all, "How each use fares, 0 to 100".to_owned()),
+            ],
             listings: Vec::new(),
         }
     }
@@ -180,8 +184,7 @@ impl Answer<'_> {
         }
     }
 
-    fn chart(&self) -> Chart {
-        let all: Vec<&Outcome> = self.ranked.iter().chain([&self.as_it_is]).collect();
+    fn chart(&self, all: &[&Outcome], title: String) -> Chart {
         let grid = Grid {
             columns: self.household.members.iter().map(|member| member.what.name().to_owned()).collect(),
             rows: all.iter().map(|outcome| outcome.name.clone()).collect(),
@@ -194,7 +197,7 @@ impl Answer<'_> {
         };
         Chart {
             kind: ChartKind::Heat,
-            title: "How each use fares, 0 to 100".to_owned(),
+            title,
             x: "uses".to_owned(),
             y: "queues".to_owned(),
             lines: Vec::new(),
