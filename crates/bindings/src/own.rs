@@ -169,10 +169,13 @@ impl Instance {
 
 /// The exception with a note that says where and when (Python 3.11 and later show it below the traceback).
 fn noted(py: Python<'_>, error: PyErr, class: &Class, now: Time) -> PyErr {
-    let note = format!("in \"{}\" at {} s of simulated time", class.name, now.as_secs_f64());
-    // An older Python has no notes, and the exception matters more.
-    let _ = error.value(py).call_method1("add_note", (note,));
+    add_note(py, &error, &format!("in \"{}\" at {} s of simulated time", class.name, now.as_secs_f64()));
     error
+}
+
+/// An older Python has no notes, and the exception matters more.
+fn add_note(py: Python<'_>, error: &PyErr, note: &str) {
+    let _ = error.value(py).call_method1("add_note", (note,));
 }
 
 /// A time for Python, s.

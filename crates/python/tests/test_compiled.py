@@ -1,4 +1,4 @@
-"""A native module with a queue and a controller of a user's own, as `examples/my-queue/python` makes it."""
+"""A native module with queues and a controller of a user's own, as `examples/my-queue/python` makes it."""
 
 from __future__ import annotations
 
@@ -106,6 +106,69 @@ if __name__ == "__main__":
     assert "has an entry of this name" in also
     assert "limit" in wrong
     assert "1 .. " in wrong or "1p" in wrong or "1 to" in wrong
+
+
+def test_delay_mark_decides_in_python_as_in_rust_if_it_draws_the_same_numbers(module, tmp_path):
+    example = Path(__file__).parents[3] / "examples/my-queue"
+    done = python(
+        module,
+        f"""
+import sys
+sys.path.insert(0, {str(example)!r})
+from delay_mark import DelayMark
+
+MASK = 2**64 - 1
+
+def rotated(x, by):
+    return (x << by | x >> 64 - by) & MASK
+
+class Stream:
+    "narrows_core::Rng::stream: xoshiro256++, seeded by SplitMix64 from FNV-1a of the name and the seed."
+
+    def __init__(self, seed, name):
+        hashed = 0xCBF29CE484222325
+        for byte in name.encode():
+            hashed = (hashed ^ byte) * 0x100000001B3 & MASK
+        z = hashed ^ seed * 0x9E3779B97F4A7C15 & MASK
+        self.s = []
+        for _ in range(4):
+            z = z + 0x9E3779B97F4A7C15 & MASK
+            x = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+            x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+            self.s.append(x ^ x >> 31)
+
+    def random(self):
+        a, b, c, d = self.s
+        c, d = c ^ a, d ^ b
+        b, a, moved = b ^ c, a ^ d, b << 17 & MASK
+        drawn = rotated(self.s[0] + self.s[3] & MASK, 23) + self.s[0] & MASK
+        self.s = [a, b, c ^ moved, rotated(d, 45)]
+        return (drawn >> 11) / 2**53
+
+@nw.register
+class Same(DelayMark):
+    name = "same"
+
+    def __init__(self):
+        super().__init__()
+        self.random = Stream(3, "hop.bottleneck.queue")
+
+rates = '[{{ at = "0s", rate = "20mbit" }}, {{ at = "4s", rate = "0mbit" }}, {{ at = "5s", rate = "8mbit" }}]'
+base = nw.Scenario.load({str(example / "marks.toml")!r}).set({{"seed": 3, "hop.rate": rates, "record.gauges": True}})
+for params in ("target=10ms", "target=2ms,interval=5ms,step=0.05", "target=5ms,limit=20p,step=0.0005"):
+    rust, python, other = (
+        nw.run(base.set({{"hop.queue": name + ":" + params}})) for name in ("delay_mark", "same", "delay_mark_py")
+    )
+    probability = [run.curve("hop:bottleneck", "mark_probability")[1] for run in (rust, python)]
+    assert list(probability[0]) == list(probability[1]) and max(probability[0]) > 0.001
+    assert rust.flows == python.flows != other.flows
+    hop, theirs = rust.hops[0], python.hops[0]
+    assert {{**hop, "queue": ""}} == {{**theirs, "queue": ""}}
+    assert hop["marks"] > 0 and hop["drops"]["by_reason"]["aqm"] > 0
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_modules_that_do_not_fit_are_refused(module, tmp_path):

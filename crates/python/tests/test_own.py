@@ -184,6 +184,28 @@ def test_an_exception_is_the_runs(base):
     assert nw.run(base).flows, "the next run is not concerned"
 
 
+class Divides(TailDrop):
+    """Forgets that a link may be down."""
+
+    def on_rate(self, rate, now):
+        self.seconds_per_bit = 1 / rate
+
+
+class Raises(TailDrop):
+    def enqueue(self, packet, now):
+        raise ValueError("at the first packet")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exceptions have notes from Python 3.11 on")
+def test_a_check_says_that_the_rate_is_zero():
+    with pytest.raises(ZeroDivisionError) as caught:
+        nw.check(Divides, scripts=1)
+    assert getattr(caught.value, "__notes__", [""])[0].startswith("the rate of the link is 0 at this time")
+    with pytest.raises(ValueError, match="at the first packet") as elsewhere:
+        nw.check(Raises, scripts=1)
+    assert not any("rate" in note for note in getattr(elsewhere.value, "__notes__", []))
+
+
 @pytest.mark.parametrize(
     ("method", "error", "says"),
     [
@@ -245,7 +267,7 @@ def test_wrong_limits_are_refused_where_they_are_set(base, attribute, value):
 
 
 def test_parameters_are_checked_as_those_in_rust(base):
-    with pytest.raises(nw.ScenarioError, match=r"1p \.\.= 1000000p"):
+    with pytest.raises(nw.ScenarioError, match=r"1p to 1000000p"):
         base.set({"hop.queue": "tail_drop:limit=0p"})
     with pytest.raises(nw.ScenarioError, match=r'unknown key "size".*limit, share, mark_first'):
         base.set({"hop.queue": "random_mark:size=3"})
@@ -279,11 +301,11 @@ def test_what_cannot_be_registered():
         nw.register(Taken)
     with pytest.raises(nw.ScenarioError, match=r"odd\.size: the default cannot be .5 apples.; allowed: True"):
         nw.register(Odd)
-    with pytest.raises(nw.ScenarioError, match=r"the default is 5; allowed: 0 \.\.= 3"):
+    with pytest.raises(nw.ScenarioError, match=r"the default is 5; allowed: 0 to 3"):
         nw.register(Beyond)
     with pytest.raises(nw.ScenarioError, match='allowed: "classic"'):
         nw.register(Vague)
-    with pytest.raises(nw.ScenarioError, match=r"scripts: 0; allowed: a whole number, 1 \.\.= 1000"):
+    with pytest.raises(nw.ScenarioError, match=r"scripts: 0; allowed: a whole number, 1 to 1000"):
         nw.check(TailDrop, scripts=0)
     with pytest.raises(TypeError, match=r"subclass of narrows\.Queue"):
         nw.register(int)  # pyright: ignore[reportArgumentType]

@@ -21,7 +21,9 @@ fn fresh(name: &str) -> PathBuf {
 
 #[test]
 fn each_algorithm_is_in_its_list() {
-    for (list, name) in [("queues", "head_drop"), ("controllers", "scalable"), ("detectors", "srtt_gap")] {
+    for (list, name) in
+        [("queues", "head_drop"), ("queues", "delay_mark"), ("controllers", "scalable"), ("detectors", "srtt_gap")]
+    {
         assert!(printed(&["list", list]).contains(name), "{name} in {list}");
     }
 }
@@ -31,6 +33,12 @@ fn a_scenario_runs_with_the_queue() {
     let out = fresh("run");
     printed(&["run", concat!(env!("CARGO_MANIFEST_DIR"), "/mine.toml"), "--out", out.to_str().expect("text")]);
     assert!(out.join("summary.json").is_file());
+}
+
+#[test]
+fn packets_are_marked_and_the_delay_is_near_its_target() {
+    let table = printed(&["check", concat!(env!("CARGO_MANIFEST_DIR"), "/marks.toml")]);
+    assert_eq!(table.matches("holds").count(), 2, "{table}");
 }
 
 #[test]

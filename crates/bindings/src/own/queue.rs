@@ -4,7 +4,7 @@
 //! is the FIFO that takes over after an exception.
 use super::params::Values;
 use super::part::{Part, Timer};
-use super::{Class, Instance, kept, seconds, time};
+use super::{Class, Instance, add_note, kept, seconds, time};
 use crate::errors;
 use narrows_core::packet::Ecn;
 use narrows_core::queue::open::{DynQueue, QueueTraits, Queues};
@@ -264,6 +264,11 @@ impl PyQueue {
         self.instance.call(now, |object| {
             let made = call(object, methods);
             let mut base = methods.base.bind(object.py()).try_borrow_mut()?;
+            if let Err(error) = &made
+                && base.rate == 0
+            {
+                add_note(object.py(), error, "the rate of the link is 0 at this time; nw.check plays such a link, too");
+            }
             base.marks.drain(..).for_each(|id| {
                 cx.mark_ce(id);
             });

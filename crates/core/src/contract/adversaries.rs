@@ -14,7 +14,7 @@ pub fn check_adversaries(config: &QueueConfig) -> Result<(), String> {
     play("a flood of new flows", flood)?;
     play("packets of one byte", tiny)?;
     play("flows that stop and come back", on_and_off)?;
-    play("a link that goes down and comes back", outage)?;
+    play("a link whose rate is 0 for ten seconds", outage)?;
     play("a rate that jumps", jumps)
 }
 
@@ -57,7 +57,7 @@ fn on_and_off(ledger: &mut Ledger) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing leaves for ten seconds while packets arrive.
+/// The rate is zero: nothing leaves for ten seconds while packets arrive.
 fn outage(ledger: &mut Ledger) -> Result<(), String> {
     ledger.rate(Rate::ZERO)?;
     for n in 0..3000 {

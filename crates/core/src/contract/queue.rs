@@ -13,7 +13,8 @@
 //! - every gauge is a finite number
 //! - the same string gives the same decisions, also with parameters as numbers ([`QueueConfig::resolved`]); a drained queue is empty
 //!
-//! and apart from strings: parameters ([`check_parameters`]) and that no backlogged flow starves ([`check_service`]).
+//! and apart from strings: parameters ([`check_parameters`]), that no backlogged flow starves ([`check_service`]), and unusual traffic
+//! and links ([`super::adversaries`]). The rate of one link is zero for ten seconds, so a queue must not divide by it.
 use super::params::{self, ensure};
 use crate::drop_reason::DropReason;
 use crate::packet::{Dscp, Ecn, FlowId, HostId, PacketMeta};

@@ -42,8 +42,9 @@ class Queue(_narrows.QueueBase):
     A queue discipline. Subclass it, implement ``enqueue`` and ``dequeue``, and ``narrows.register`` it.
 
     ``__init__`` has no arguments. When it runs, the parameters and these attributes are set: ``rate`` (of the link,
-    bit/s; follows its changes), ``rtt`` (the largest base RTT of the flows, s), ``mtu`` (bytes), ``seed`` (for a
-    generator of random numbers, so that runs are repeatable). ``packets`` and ``bytes`` are what waits now.
+    bit/s; follows its changes, and is 0 while the link is down), ``rtt`` (the largest base RTT of the flows, s),
+    ``mtu`` (bytes), ``seed`` (for a generator of random numbers, so that runs are repeatable). ``packets`` and
+    ``bytes`` are what waits now.
     """
 
     #: Its name in scenarios; the class's in small letters if None: ``HeadDrop`` is ``head_drop``.
@@ -144,8 +145,9 @@ def check(cls: type[Queue] | type[Controller] | str, *, scripts: int = 32) -> No
     Checks the laws that every queue or controller keeps, on a class that need not be registered.
 
     Queues: each packet that was offered is delivered, dropped or waiting; packets of a flow stay in order; a limit
-    holds; no flow starves. Controllers: windows grow and shrink only when they may. Both: the same events give the same
-    decisions.
+    holds; no flow starves. The rate of one link is 0 for ten seconds and then rises again: a queue must not divide by
+    ``self.rate`` without a look at it. Controllers: windows grow and shrink only when they may. Both: the same events
+    give the same decisions.
 
     Args:
         cls: The class; or the name of a queue or a controller that is compiled in.
