@@ -6,12 +6,18 @@ use crate::palette::{self, Paint};
 use crate::spread::Point;
 use crate::thin;
 use crate::vector::{self, Mark, Recorder, SCALE, WIDTH};
+use axis::Axis;
+use grid::{GRID_LEFT, GRID_TOP, Grid, PANEL_TITLE, SMALL};
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
+
+mod axis;
+mod grid;
+
+pub use axis::{Limits, View};
 
 /// A line of a figure.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,6 +32,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     /// The smallest and the largest value of any run around it; empty for one run.
     pub band: Vec<Point>,
+    /// Marked points with the confidence interval of each, as error bars; empty for a line without marks.
+    pub bars: Vec<Point>,
 }
 
 /// A figure.
@@ -45,6 +53,8 @@ pub struct Drawing {
     pub end: f64,
     /// Whether all lines share one panel, however many they are.
     pub overlaid: bool,
+    /// How it is shown.
+    pub view: View,
 }
 
 /// The form of a figure's file.
@@ -60,11 +70,13 @@ pub enum Form {
 
 /// What goes wrong on a backend.
 type Fault = Box<dyn std::error::Error>;
+/// A panel with its axes.
+type Chart<'a, B> = ChartContext<'a, B, Cartesian2d<Axis, Axis>>;
 
 impl Drawing {
     /// The figure as a file's bytes; the error says why it could not be drawn.
     pub fn render(&self, form: Form) -> Result<Vec<u8>, String> {
-        let size = ((WIDTH * SCALE) as u32, (self.height() * SCALE) as u32);
+        let size = ((self.width() * SCALE) as u32, (self.height() * SCALE) as u32);
         if form == Form::Svg {
             return self.svg(size).map(String::into_bytes).map_err(|error| error.to_string());
         }
@@ -81,7 +93,7 @@ impl Drawing {
             self.on(&root)?;
         }
         let drawn = format!("<svg width=\"{}\" height=\"{}\"", size.0, size.1);
-        Ok(svg.replacen(&drawn, &format!("<svg width=\"{WIDTH}\" height=\"{}\"", self.height()), 1))
+        Ok(svg.replacen(&drawn, &format!("<svg width=\"{}\" height=\"{}\"", self.width(), self.height()), 1))
     }
 
     fn on<B>(&self, root: &DrawingArea<B, Shift>) -> Result<(), Fault>
@@ -89,37 +101,36 @@ impl Drawing {
         B: DrawingBackend,
         B::ErrorType: 'static,
     {
-        let (x, y) = self.ranges();
-        let log = self.cdf && is_wide(&self.lines);
+        let (x, y) = self.axes()?;
+        let (head, root) = root.split_vertically(px(self.title_height()));
+        if !self.view.title.is_empty() {
+            let text = ("sans-serif", px(FONT)).into_font().color(&INK).pos(Pos::new(HPos::Center, VPos::Center));
+            let title = shortened(&self.view.title, letters(self.width(), FONT));
+            head.draw(&Text::new(title, (px(self.width() / 2), px(TITLE / 2 + 2)), text))?;
+        }
         let panels = self.panels();
         if panels.len() > 1 {
-            let grid = Grid::of(&panels);
-            self.titles(root, &grid)?;
+            let grid = self.grid(&panels);
+            self.titles(&root, &grid)?;
             for (n, panel) in panels.iter().enumerate() {
-                if log {
-                    self.panel(root, &grid, n, panel, x.clone().log_scale(), y.clone())?;
-                } else {
-                    self.panel(root, &grid, n, panel, x.clone(), y.clone())?;
-                }
+                self.panel(&root, &grid, n, panel, (x.clone(), y.clone()))?;
             }
         } else {
             let entries: Vec<(&str, Paint)> = self.lines.iter().map(|line| (line.label.as_str(), line.paint)).collect();
-            let rows = legend_rows(&entries);
+            let rows = legend_rows(&entries, self.width());
             let (legend, area) = root.split_vertically(px(LEGEND_TOP + LEGEND_ROW * rows.len() as i32));
             draw_legend(&legend, &entries, &rows, 0)?;
-            if log { self.chart(&area, x.log_scale(), y)? } else { self.chart(&area, x, y)? }
+            self.chart(&area, x, y)?;
         }
         root.present()?;
         Ok(())
     }
 
     /// All lines in one panel.
-    fn chart<B, X>(&self, area: &DrawingArea<B, Shift>, x: X, y: Range<f64>) -> Result<(), Fault>
+    fn chart<B>(&self, area: &DrawingArea<B, Shift>, x: Axis, y: Axis) -> Result<(), Fault>
     where
         B: DrawingBackend,
         B::ErrorType: 'static,
-        X: AsRangedCoord<Value = f64>,
-        X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
         let mut chart = ChartBuilder::on(area)
             .margin_left(px(4))
@@ -156,35 +167,80 @@ impl Drawing {
             let (n, k) = (times(&self.lines), times(&self.lines[..i]));
             let in_turn = [8 * (n - k), 8 * k];
             let dash = if k > 0 && line.paint.dash.is_empty() { &in_turn[..] } else { line.paint.dash };
-            let style = stroke(line.paint, if self.cdf { 2.0 } else { 1.5 });
+            self.draw_line(&mut chart, &line.points, dash, stroke(line.paint, if self.cdf { 2.0 } else { 1.5 }))?;
+            self.draw_bars(&mut chart, line, i)?;
+        }
+        Ok(())
+    }
+
+    /// What of a line is within the axes.
+    fn draw_line<B>(
+        &self,
+        chart: &mut Chart<'_, B>,
+        points: &[(f64, f64)],
+        dash: &[u32],
+        style: ShapeStyle,
+    ) -> Result<(), Fault>
+    where
+        B: DrawingBackend,
+        B::ErrorType: 'static,
+    {
+        let path = if self.cdf { steps(points) } else { points.to_vec() };
+        let axes = chart.as_coord_spec();
+        let paths = if self.view.cuts() { axis::within(&path, axes.x_spec(), axes.y_spec()) } else { vec![path] };
+        for path in paths {
             match dash {
                 [on, off, ..] => {
                     let (on, off) = (px(*on as i32), px(*off as i32));
-                    chart.draw_series(DashedLineSeries::new(self.path(&line.points), on, off, style))?;
+                    chart.draw_series(DashedLineSeries::new(path, on, off, style))?;
                 }
                 _ => {
-                    chart.draw_series(LineSeries::new(self.path(&line.points), style))?;
+                    chart.draw_series(LineSeries::new(path, style))?;
                 }
             }
         }
         Ok(())
     }
 
+    /// The marks and error bars of the `n`-th line, as far as the axes have them.
+    fn draw_bars<B>(&self, chart: &mut Chart<'_, B>, line: &Line, n: usize) -> Result<(), Fault>
+    where
+        B: DrawingBackend,
+        B::ErrorType: 'static,
+    {
+        let style = stroke(line.paint, 1.2);
+        let axes = chart.as_coord_spec();
+        let (x, y) = (axes.x_spec().clone(), axes.y_spec().clone());
+        for bar in line.bars.iter().filter(|bar| x.has(bar.x) && bar.high >= y.range.start && bar.low <= y.range.end) {
+            let ends = [y.nearest(bar.low), y.nearest(bar.high)];
+            if ends[0] < ends[1] {
+                chart.draw_series([PathElement::new(ends.map(|end| (bar.x, end)), style)])?;
+                // An end that the axis cuts off has no cap.
+                let caps = [bar.low, bar.high].into_iter().filter(|end| y.has(*end));
+                let cap = [(-px(CAP), 0), (px(CAP), 0)];
+                chart.draw_series(caps.map(|end| EmptyElement::at((bar.x, end)) + PathElement::new(cap, style)))?;
+            }
+            if y.has(bar.mean) {
+                let corners: Vec<(i32, i32)> = MARKS[n % MARKS.len()].iter().map(|&(x, y)| (px(x), px(y))).collect();
+                let mark = Polygon::new(corners, style.filled());
+                chart.draw_series([EmptyElement::at((bar.x, bar.mean)) + mark])?;
+            }
+        }
+        Ok(())
+    }
+
     /// One of several panels on the same axes: its own lines in colour, the others grey.
-    fn panel<B, X>(
+    fn panel<B>(
         &self,
         root: &DrawingArea<B, Shift>,
         grid: &Grid,
         n: usize,
         panel: &str,
-        x: X,
-        y: Range<f64>,
+        (x, y): (Axis, Axis),
     ) -> Result<(), Fault>
     where
         B: DrawingBackend,
         B::ErrorType: 'static,
-        X: AsRangedCoord<Value = f64>,
-        X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
         let place = grid.place(n);
         // Only the outermost panels have labels; their areas are larger by as much.
@@ -192,7 +248,7 @@ impl Drawing {
         let below = if place.is_lowest { TICKS_BELOW } else { 0 };
         let area = root
             .clone()
-            .shrink((px(place.x - left), px(place.y)), (px(grid.width + left), px(PANEL_TITLE + PANEL + below)));
+            .shrink((px(place.x - left), px(place.y)), (px(grid.width + left), px(PANEL_TITLE + grid.height + below)));
         let mut chart = ChartBuilder::on(&area)
             .margin_top(px(PANEL_TITLE))
             .x_label_area_size(px(below))
@@ -215,23 +271,16 @@ impl Drawing {
         for line in others {
             let points = if self.cdf { thin::cdf(&line.points, FEW) } else { thin::series(&line.points, FEW) };
             let style = ShapeStyle::from(&OTHERS).stroke_width(px(1) as u32 * 3 / 4);
-            chart.draw_series(LineSeries::new(self.path(&points), style))?;
+            self.draw_line(&mut chart, &points, &[], style)?;
         }
         for line in own.iter().filter(|line| !line.band.is_empty()) {
             chart.draw_series([band(line)])?;
         }
         let solid = own.len() < 2;
         for line in own {
-            let style = stroke(line.paint, 1.4);
-            match line.paint.dash {
-                [on, off, ..] if !solid => {
-                    let (on, off) = (px(*on as i32), px(*off as i32));
-                    chart.draw_series(DashedLineSeries::new(self.path(&line.points), on, off, style))?;
-                }
-                _ => {
-                    chart.draw_series(LineSeries::new(self.path(&line.points), style))?;
-                }
-            }
+            let dash = if solid { &[] } else { line.paint.dash };
+            self.draw_line(&mut chart, &line.points, dash, stroke(line.paint, 1.4))?;
+            self.draw_bars(&mut chart, line, n)?;
         }
         let title = text.pos(Pos::new(HPos::Left, VPos::Center));
         let shown = shortened(panel, letters(grid.width, SMALL));
@@ -247,11 +296,11 @@ impl Drawing {
     {
         let text = ("sans-serif", px(FONT)).into_font().color(&INK);
         let upper = text.clone().pos(Pos::new(HPos::Left, VPos::Center));
-        let y = title(&self.y, letters(WIDTH - GRID_LEFT, FONT));
+        let y = title(&self.y, letters(grid.total - GRID_LEFT, FONT));
         let used = GRID_LEFT + (y.chars().count() as i32 * FONT * 55) / 100 + 24;
         root.draw(&Text::new(y, (px(GRID_LEFT), px(GRID_TOP / 2)), upper))?;
         let lower = text.pos(Pos::new(HPos::Center, VPos::Center));
-        let middle = (GRID_LEFT + WIDTH) / 2;
+        let middle = (GRID_LEFT + grid.total) / 2;
         root.draw(&Text::new(self.x.clone(), (px(middle), px(grid.bottom() + TICKS_BELOW + BELOW / 2)), lower))?;
         let members = self.members();
         if !members.is_empty() {
@@ -281,16 +330,53 @@ impl Drawing {
         crate::comparison::distinct(self.lines.iter().map(|line| line.panel.as_str()))
     }
 
+    /// Its width, px.
+    fn width(&self) -> i32 {
+        self.view.size.map_or(WIDTH, |(width, _)| width)
+    }
+
     /// Its height, px.
     fn height(&self) -> i32 {
         match self.panels().as_slice() {
-            [_] => HEIGHT,
-            panels => Grid::of(panels).bottom() + TICKS_BELOW + BELOW,
+            [_] => self.view.size.map_or(HEIGHT + self.title_height(), |(_, height)| height),
+            panels => self.title_height() + self.grid(panels).bottom() + TICKS_BELOW + BELOW,
         }
     }
 
-    fn path(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-        if self.cdf { steps(points) } else { points.to_vec() }
+    /// Height of the title, px.
+    fn title_height(&self) -> i32 {
+        if self.view.title.is_empty() { 0 } else { TITLE }
+    }
+
+    fn grid(&self, panels: &[&str]) -> Grid {
+        let grid = Grid::of(panels, self.width());
+        match self.view.size {
+            Some((_, height)) => grid.filling(height - self.title_height() - TICKS_BELOW - BELOW),
+            None => grid,
+        }
+    }
+
+    /// The axes, as the caller or the values want them.
+    fn axes(&self) -> Result<(Axis, Axis), String> {
+        let (x, y) = self.ranges();
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let bounds = || self.lines.iter().flat_map(|line| line.band.iter().chain(&line.bars));
+        let heights = points().map(|point| point.1).chain(bounds().flat_map(|point| [point.low, point.high]));
+        let View { log_x, log_y, .. } = self.view;
+        Ok((
+            Axis::auto(x, self.cdf && is_wide(&self.lines)).asked(
+                'x',
+                log_x,
+                self.view.x,
+                points().map(|point| point.0),
+            )?,
+            Axis::auto(y, false).asked('y', log_y, self.view.y, heights)?,
+        ))
+    }
+
+    /// Whether its points have marks.
+    fn is_marked(&self) -> bool {
+        self.lines.iter().any(|line| !line.bars.is_empty())
     }
 
     /// The ranges of the axes; time runs to the `end` of the runs.
@@ -306,58 +392,22 @@ impl Drawing {
             };
             return (low.min(x_high * 0.999)..x_high.max(low * 1.001).max(f64::MIN_POSITIVE), 0.0..1.0);
         }
-        let bands = || lines.iter().flat_map(|line| &line.band);
+        let bands = || lines.iter().flat_map(|line| line.band.iter().chain(&line.bars));
+        let is_negative = y_low < 0.0;
         let y_low = bands().map(|point| point.low).fold(y_low, f64::min);
         let y_high = bands().map(|point| point.high).fold(y_high, f64::max);
         // If times stay far from zero, the axis is easier to read without the empty part below them.
         let low = if y_low > 0.35 * y_high { (y_low - 0.08 * (y_high - y_low)).max(0.0) } else { 0.0 };
         let low = if self.from_zero { 0.0 } else { low };
+        let low = if is_negative && self.is_marked() { y_low - 0.05 * (y_high - y_low) } else { low };
         let high = if y_high > low { y_high + 0.05 * (y_high - low) } else { low + 1.0 };
+        if self.is_marked() {
+            // Marks and bars have room on both sides.
+            let room = if x_high > x_low { 0.05 * (x_high - x_low) } else { 0.05 * x_low.abs().max(1.0) };
+            return (x_low - room..x_high + room, low..high);
+        }
         let x_high = x_high.max(self.end);
         (x_low.min(0.0)..if x_high > x_low { x_high } else { x_low + 1.0 }, low..high)
-    }
-}
-
-/// Panels in rows, all of the same size.
-struct Grid {
-    columns: usize,
-    count: usize,
-    /// Width of a panel, px.
-    width: i32,
-}
-
-/// A panel's place.
-struct Place {
-    x: i32,
-    y: i32,
-    is_left: bool,
-    /// Whether there is none below it.
-    is_lowest: bool,
-}
-
-impl Grid {
-    fn of(panels: &[&str]) -> Grid {
-        let longest = panels.iter().map(|panel| panel.chars().count()).max().unwrap_or(0);
-        let room = |columns: usize| (WIDTH - GRID_LEFT - GRID_RIGHT - GAP * (columns as i32 - 1)) / columns as i32;
-        let most = panels.len().clamp(2, 4);
-        let columns = (2..=most).rev().find(|&columns| longest <= letters(room(columns), SMALL)).unwrap_or(2);
-        Grid { columns, count: panels.len(), width: room(columns) }
-    }
-
-    fn place(&self, n: usize) -> Place {
-        let (row, column) = ((n / self.columns) as i32, n % self.columns);
-        Place {
-            x: GRID_LEFT + column as i32 * (self.width + GAP),
-            y: GRID_TOP + row * (PANEL_TITLE + PANEL + GAP_BELOW),
-            is_left: column == 0,
-            is_lowest: n + self.columns >= self.count,
-        }
-    }
-
-    /// The lower end of the lowest panel, px.
-    fn bottom(&self) -> i32 {
-        let rows = self.count.div_ceil(self.columns) as i32;
-        GRID_TOP + rows * (PANEL_TITLE + PANEL + GAP_BELOW) - GAP_BELOW
     }
 }
 
@@ -427,13 +477,16 @@ fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// Rows of indices into the entries, each filled to the width of the figure.
-fn legend_rows(entries: &[(&str, Paint)]) -> Vec<Vec<usize>> {
+/// Rows of indices into the entries, each filled to the width of the figure, px; none if no line has a name.
+fn legend_rows(entries: &[(&str, Paint)], room: i32) -> Vec<Vec<usize>> {
+    if entries.iter().all(|(label, _)| label.is_empty()) {
+        return Vec::new();
+    }
     let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
     let mut x = 0;
     for (i, (label, _)) in entries.iter().enumerate() {
         let width = entry_width(label);
-        if x + width > WIDTH - LEGEND_LEFT && x > 0 {
+        if x + width > room - LEGEND_LEFT && x > 0 {
             rows.push(Vec::new());
             x = 0;
         }
@@ -488,7 +541,10 @@ fn stroke(paint: Paint, width: f64) -> ShapeStyle {
 }
 
 /// Up to four decimals, without trailing zeros.
-fn tick(value: f64) -> String {
+pub(crate) fn tick(value: f64) -> String {
+    if (1e-12..1e-4).contains(&value.abs()) {
+        return format!("{value:e}");
+    }
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -503,6 +559,8 @@ const fn px(n: i32) -> i32 {
 pub const MOST_OVERLAID: usize = 5;
 /// Height of a figure where all lines share a panel, px.
 const HEIGHT: i32 = 360;
+/// Height of its title, px.
+const TITLE: i32 = 24;
 const FONT: i32 = 16;
 /// Smallest letters of a long title, px.
 const SMALLEST: i32 = 12;
@@ -510,18 +568,17 @@ const LEGEND_TOP: i32 = 8;
 const LEGEND_ROW: i32 = 20;
 const LEGEND_LEFT: i32 = 64;
 const SWATCH: i32 = 22;
-/// Panels: their height, the height of a panel's name, and the letters there.
-const PANEL: i32 = 84;
-const PANEL_TITLE: i32 = 20;
-const SMALL: i32 = 14;
-/// Room around and between panels.
-const GRID_LEFT: i32 = 52;
-const GRID_RIGHT: i32 = 14;
-const GRID_TOP: i32 = 36;
-const GAP: i32 = 20;
-const GAP_BELOW: i32 = 8;
 const TICKS_BELOW: i32 = 24;
 const BELOW: i32 = 26;
+/// Corners of the marks of points, px: square, diamond, triangles.
+const MARKS: [&[(i32, i32)]; 4] = [
+    &[(-3, -3), (3, -3), (3, 3), (-3, 3)],
+    &[(0, -4), (4, 0), (0, 4), (-4, 0)],
+    &[(0, -4), (4, 3), (-4, 3)],
+    &[(0, 4), (4, -3), (-4, -3)],
+];
+/// Half the width of an error bar's cap, px.
+const CAP: i32 = 4;
 /// Points of a grey line, which is there for comparison only.
 const FEW: usize = 240;
 const INK_TEXT: &str = "#2b313a";
@@ -536,7 +593,7 @@ mod tests {
     #[test]
     fn legends_break_into_rows() {
         let entries = [("fifo:limit=100p,and=more", palette::paint(0)); 7];
-        let rows = legend_rows(&entries);
+        let rows = legend_rows(&entries, WIDTH);
         assert!(rows.len() > 1 && rows.iter().all(|row| !row.is_empty()), "{rows:?}");
         assert_eq!(rows.concat(), (0..7).collect::<Vec<_>>());
     }
@@ -551,11 +608,18 @@ mod tests {
             let panel = format!("queue {}", n / members);
             let label = if members > 1 { format!("{panel}: flow {}", n % members) } else { panel.clone() };
             let paint = Paint { dash: palette::paint(7 * (n % members)).dash, ..palette::paint(n / members) };
-            Line { label, panel, paint, points: vec![(0.0, n as f64), (1.0, 2.0), (2.0, n as f64)], band: vec![] }
+            Line {
+                label,
+                panel,
+                paint,
+                points: vec![(0.0, n as f64), (1.0, 2.0), (2.0, n as f64)],
+                band: vec![],
+                bars: vec![],
+            }
         };
         let lines = (0..count * members).map(line).collect();
         let (x, y) = ("Time (s)".to_owned(), "RTT (ms)".to_owned());
-        Drawing { lines, x, y, cdf: false, from_zero: true, end: 2.0, overlaid: false }
+        Drawing { lines, x, y, cdf: false, from_zero: true, end: 2.0, overlaid: false, view: View::default() }
     }
 
     #[test]
@@ -584,8 +648,8 @@ mod tests {
         let (text, size) = fitted("Congestion window, sum of 16 flows at the digital subscriber line (packets)", 340);
         assert!(size == SMALLEST && text.ends_with("… (packets)"), "{text} {size}");
         let names = ["short", "a name that would need the room of two panels or more"];
-        assert_eq!(Grid::of(&names).columns, 2);
-        assert_eq!(Grid::of(&["short"; 9]).columns, 4);
-        assert_eq!(Grid::of(&["short"; 3]).columns, 3);
+        assert_eq!(Grid::of(&names, WIDTH).columns, 2);
+        assert_eq!(Grid::of(&["short"; 9], WIDTH).columns, 4);
+        assert_eq!(Grid::of(&["short"; 3], WIDTH).columns, 3);
     }
 }

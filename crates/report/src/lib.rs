@@ -36,6 +36,7 @@ pub mod spread;
 mod store;
 pub mod svg;
 pub mod table;
+pub mod table_plot;
 pub mod terminal;
 pub mod thin;
 mod vector;

@@ -1,6 +1,6 @@
 //! A plot of one quantity from several results, on one pair of axes: colours for groups, dashes for their flows, bands over seeds.
 use crate::comparison::{Comparison, Group, Source, distinct, flow_group, flow_of};
-use crate::draw::{Drawing, Form, Line};
+use crate::draw::{Drawing, Form, Line, View};
 use crate::palette::{self, Paint};
 use crate::quantity::Quantity;
 use crate::svg::{curve, flow_count, titles};
@@ -11,7 +11,7 @@ use narrows_results::lookup::without_unit;
 use narrows_scenario::hint;
 
 /// The content of a plot.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Request {
     /// The quantity, with or without its unit: `rtt`, `rtt_ms`.
     pub metric: String,
@@ -25,6 +25,8 @@ pub struct Request {
     pub every: Option<Span>,
     /// All lines in one panel, however many they are.
     pub overlaid: bool,
+    /// How it is shown.
+    pub view: View,
 }
 
 impl Request {
@@ -52,7 +54,7 @@ impl Request {
                 } else {
                     Paint { dash: palette::member_dash(member), ..palette::paint(n) }
                 };
-                lines.push(Line { label, panel: panel.clone(), paint, points, band });
+                lines.push(Line { label, panel: panel.clone(), paint, points, band, bars: Vec::new() });
             }
         }
         if lines.is_empty() {
@@ -69,7 +71,16 @@ impl Request {
             None => axis,
         };
         let (x, y) = titles(axis, self.cdf, of_hop);
-        Ok(Drawing { lines, x, y, cdf: self.cdf, from_zero: quantity.from_zero(), end, overlaid: self.overlaid })
+        Ok(Drawing {
+            lines,
+            x,
+            y,
+            cdf: self.cdf,
+            from_zero: quantity.from_zero(),
+            end,
+            overlaid: self.overlaid,
+            view: self.view.clone(),
+        })
     }
 
     /// The quantity with this name in the results.

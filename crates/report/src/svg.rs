@@ -1,7 +1,7 @@
 //! Figures for papers: one quantity each, of all groups. Up to five share a panel; more have a panel each, where the others are grey.
 //! Of several runs a figure shows the mean and a band from the smallest to the largest value.
 use crate::comparison::{Comparison, Group, Run, Source};
-use crate::draw::{Drawing, Form, Line};
+use crate::draw::{Drawing, Form, Line, View};
 use crate::palette;
 use crate::quantity::Quantity;
 use crate::spread::{self, Point};
@@ -49,6 +49,7 @@ impl Plot {
                 paint: palette::paint(i),
                 points,
                 band,
+                bars: Vec::new(),
             })
         };
         let lines: Vec<Line> = comparison.groups.iter().enumerate().filter_map(line).collect();
@@ -61,7 +62,16 @@ impl Plot {
         // With several hops a figure shows one of them, and the flows that cross it.
         let axis = hop.map_or(axis.clone(), |hop| axis.replacen(" (", &format!(" at {hop} ("), 1));
         let (x, y) = titles(axis, self.cdf, self.of_hop);
-        let drawing = Drawing { lines, x, y, cdf: self.cdf, from_zero: quantity.from_zero(), end, overlaid: false };
+        let drawing = Drawing {
+            lines,
+            x,
+            y,
+            cdf: self.cdf,
+            from_zero: quantity.from_zero(),
+            end,
+            overlaid: false,
+            view: View::default(),
+        };
         let drawn = || drawing.render(Form::Svg).and_then(|svg| String::from_utf8(svg).map_err(|e| e.to_string()));
         (!drawing.lines.is_empty()).then(drawn)
     }

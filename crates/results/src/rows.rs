@@ -11,6 +11,8 @@ use parquet::schema::types::{Type, TypePtr};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+mod read;
+
 /// A form of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
