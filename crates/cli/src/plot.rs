@@ -61,7 +61,7 @@ pub(crate) struct Plot {
     /// Ends of the y axis, in its unit
     #[arg(long, value_name = "A..B", allow_hyphen_values = true, value_parser = limits)]
     yrange: Option<Limits>,
-    /// Width and height in pixels, of which 640 are 12 cm in PDF and PGF; panels may need more height [default: 640x360]
+    /// Width and height in pixels; 640 pixels are 12 cm in PDF and PGF; panels may need more height [default: 640x360]
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<(i32, i32)>,
     /// A title above the figure
@@ -127,10 +127,26 @@ fn size(text: &str) -> Result<(i32, i32), String> {
     })
 }
 
-/// The file of a sweep's table: this one, or that of this folder.
-fn table_in(path: &Path) -> PathBuf {
-    let files = [Format::Csv, Format::Parquet].map(|format| path.join(format!("table.{}", format.extension())));
-    files.into_iter().find(|file| file.is_file()).unwrap_or_else(|| path.to_owned())
+/// The table of a sweep: this file, or the one in this folder.
+fn table(path: &Path) -> Result<Rows, Failure> {
+    let names = [Format::Csv, Format::Parquet].map(|format| format!("table.{}", format.extension()));
+    let file = if path.is_dir() {
+        names.iter().map(|name| path.join(name)).find(|file| file.is_file())
+    } else {
+        Some(path.to_owned())
+    };
+    let lacks = || format!("there is no {} in it; allowed: the table of a sweep, or its folder", names.join(" or "));
+    let rows = file.ok_or_else(lacks).and_then(|file| Rows::read(&file));
+    rows.map_err(|error| Failure::usage(format!("{}: {error}", printable(&path.to_string_lossy()))))
+}
+
+/// The result in a folder, and its name.
+fn result(path: &Path) -> Result<(String, Comparison), Failure> {
+    let loaded = Comparison::load(path).map_err(|error| {
+        let hint = if path.is_file() { "; to draw the table of a sweep, give --x and --y" } else { "" };
+        Failure::usage(format!("{error}{hint}"))
+    });
+    Ok((name(path), loaded?))
 }
 
 impl Plot {
@@ -145,17 +161,15 @@ impl Plot {
             title: self.title.clone(),
         };
         if let (Some(x), Some(y)) = (&self.x, &self.y) {
-            let [table] = self.results.as_slice() else {
+            let [path] = self.results.as_slice() else {
                 return Err(Failure::usage("--x and --y draw one table of a sweep; allowed: one RESULT"));
             };
-            let rows = Rows::read(&table_in(table))
-                .map_err(|error| Failure::usage(format!("{}: {error}", table.display())))?;
             let request =
                 table_plot::Request { x: x.clone(), y: y.clone(), by: self.by.clone(), overlaid: self.overlay, view };
-            return request.drawing(&rows).map_err(Failure::usage);
+            return request.drawing(&table(path)?).map_err(Failure::usage);
         }
-        let load = |dir: &PathBuf| Ok((name(dir), Comparison::load(dir).map_err(Failure::usage)?));
-        let results: Vec<(String, Comparison)> = self.results.iter().map(load).collect::<Result<_, Failure>>()?;
+        let results: Vec<(String, Comparison)> =
+            self.results.iter().map(|path| result(path)).collect::<Result<_, Failure>>()?;
         let every = self.every.as_deref().map(|text| shorthand::span("--every", text));
         let request = Request {
             metric: self.metric.clone().unwrap_or_default(),

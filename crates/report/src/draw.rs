@@ -173,7 +173,7 @@ impl Drawing {
         Ok(())
     }
 
-    /// What of a line is within the axes.
+    /// Draws the parts of a line within the axes.
     fn draw_line<B>(
         &self,
         chart: &mut Chart<'_, B>,
@@ -202,7 +202,7 @@ impl Drawing {
         Ok(())
     }
 
-    /// The marks and error bars of the `n`-th line, as far as the axes have them.
+    /// Draws the marks and error bars of the `n`-th line, cut off at the axes.
     fn draw_bars<B>(&self, chart: &mut Chart<'_, B>, line: &Line, n: usize) -> Result<(), Fault>
     where
         B: DrawingBackend,

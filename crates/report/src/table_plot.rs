@@ -36,6 +36,9 @@ impl Request {
         for row in 0..rows.rows.len() {
             let values = table.value(&x, row).zip(table.value(&y, row));
             let Some((at, value)) = values.and_then(|(at, value)| at.number().zip(value.number())) else { continue };
+            if !at.is_finite() || !value.is_finite() {
+                continue;
+            }
             if y.group.as_deref().is_some_and(|group| group != table.group(row)) {
                 continue;
             }
@@ -47,8 +50,7 @@ impl Request {
                     lines.len() - 1
                 }
             };
-            let at = table.factor(&x) * at;
-            let value = table.factor(&y) * value;
+            let (at, value) = (table.factor(&x) * at, table.factor(&y) * value);
             lines[line].1.entry(Key(at)).or_default().push(Sample { row, value });
         }
         if lines.is_empty() {

@@ -218,6 +218,14 @@ fn mistakes_with_a_table_are_named() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
     }
+    let unread = [
+        (&["t.csv", "--metric", "rtt"][..], "to draw the table of a sweep, give --x and --y"),
+        (&[".", "--x", "hop.rate", "--y", "bulk.rtt.p99"], "there is no table.csv or table.parquet in it"),
+    ];
+    for (args, expected) in unread {
+        let output = place.run(&[&["plot"], args].concat());
+        assert!(text(&output.stderr).contains(expected), "{args:?}: {}", text(&output.stderr));
+    }
     let other = place.run(&[&["plot", "other.csv"], &good[..]].concat());
     assert!(text(&other.stderr).contains("no table of `narrows sweep`"), "{}", text(&other.stderr));
     assert!(!place.path("bulk.rtt.p99.svg").exists(), "nothing is written");

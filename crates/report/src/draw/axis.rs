@@ -77,6 +77,9 @@ impl Axis {
         if range.start >= range.end {
             return Err(format!("--{flag}range: no value is within {}..{}", range.start, range.end));
         }
+        if range.end - range.start > LONGEST {
+            return Err(format!("--{flag}range: the axis is too long; allowed: up to {LONGEST:e}"));
+        }
         Ok(Axis { range, scale })
     }
 
@@ -149,6 +152,9 @@ fn round_values(range: &Range<f64>, most: usize) -> Vec<f64> {
     let fine = within(&[1.0, 2.0, 5.0], 1);
     if fine.len() <= most { fine } else { within(&[1.0], ((last - first) as usize).div_ceil(most).max(1)) }
 }
+
+/// Longest axis, in its unit: its labels are still numbers apart.
+const LONGEST: f64 = 1e100;
 
 /// The parts of a line within the axes.
 pub(super) fn within(points: &[(f64, f64)], x: &Axis, y: &Axis) -> Vec<Vec<(f64, f64)>> {
@@ -241,6 +247,7 @@ mod tests {
         let range = asked(true, (None, Some(100.0))).expect("it is valid").range;
         assert!(range.start > 1.0 && range.start < 2.0 && range.end == 100.0, "{range:?}");
         assert!(asked(false, (Some(11.0), None)).is_err_and(|error| error.contains("--yrange")));
+        assert!(asked(false, (Some(-1e308), Some(1e308))).is_err_and(|error| error.contains("too long")));
         assert!(asked(true, (Some(0.0), None)).is_err_and(|error| error.contains("above 0")));
         let none = linear(0.0..1.0).asked('x', true, (None, None), [0.0].into_iter());
         assert_eq!(none.expect_err("nothing to show"), "--log x: no value is above 0");
