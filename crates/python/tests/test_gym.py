@@ -127,11 +127,11 @@ def test_drops_shorten_the_queue():
         ({"rate": ("10mbit", "1mbit")}, "rate: .*lowest and highest"),
         ({"rtt": ("1us", "1s")}, "rtt: .*allowed"),
         ({"buffer": math.nan}, "buffer: .*allowed"),
-        ({"loss": (0.0, 0.9)}, r"loss: .*0 \.\.= 0\.5"),
-        ({"steps": 0}, r"steps: 0; allowed: a whole number, 1 \.\."),
+        ({"loss": (0.0, 0.9)}, r"loss: .*0 to 0\.5"),
+        ({"steps": 0}, r"steps: 0; allowed: a whole number, 1 to "),
         ({"history": 10**6}, "history: 1000000; allowed"),
         ({"interval": 0.0}, "interval: 0; allowed"),
-        ({"interval": "1ns"}, r"interval: allowed: 10us \.\.= 100s"),
+        ({"interval": "1ns"}, r"interval: allowed: 10us to 100s"),
         ({"change": -1.0}, "change: -1; allowed"),
         ({"weights": [math.inf]}, r"weights: .*finite"),
         ({"beside": "1xcubik"}, "cubik.*allowed"),
@@ -158,10 +158,10 @@ def test_wrong_calls():
     with pytest.raises(nw.ScenarioError, match="actions: 2 numbers; allowed: one for each of 3"):
         many.step(np.zeros(2, np.float32))
     for name, number in (("num_envs", 0), ("num_envs", 10**9), ("threads", 0), ("threads", -1)):
-        with pytest.raises(ValueError, match=rf"{name}: {number}; allowed: a whole number, 1 \.\.= "):
+        with pytest.raises(ValueError, match=rf"{name}: {number}; allowed: a whole number, 1 to "):
             gym.AqmVector(**{"num_envs": 3, name: number})
     for seed in (-1, [1, 2, 2**63]):
-        with pytest.raises(ValueError, match=rf"seed: .*; allowed: a whole number, 0 \.\.= {2**63 - 1}"):
+        with pytest.raises(ValueError, match=rf"seed: .*; allowed: a whole number, 0 to {2**63 - 1}"):
             many.reset(seed=seed)
 
 

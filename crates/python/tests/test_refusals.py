@@ -22,7 +22,7 @@ AXES = {"hop.rate": ["5mbit", "20mbit"]}
 @pytest.mark.parametrize("number", [-1, 0, 2**64, -(2**70), 10**6])
 @pytest.mark.parametrize("name", ["jobs", "runs"])
 def test_whole_numbers_have_a_range(name, number):
-    with pytest.raises(nw.ScenarioError, match=rf"{name}: {number}; allowed: a whole number, 1 \.\.= "):
+    with pytest.raises(nw.ScenarioError, match=rf"{name}: {number}; allowed: a whole number, 1 to "):
         nw.sweep(BASE, AXES, **{name: number})
 
 
@@ -33,7 +33,7 @@ def test_seeds_have_a_range(seed):
         lambda: nw.sweep(BASE, AXES, seed=seed),
         lambda: nw.compare("1xcubic", ["fifo"], seed=seed),
     ):
-        with pytest.raises(nw.ScenarioError, match=rf"seed: {seed}; allowed: a whole number, 0 \.\.= {2**63 - 1}"):
+        with pytest.raises(nw.ScenarioError, match=rf"seed: {seed}; allowed: a whole number, 0 to {2**63 - 1}"):
             call()
     with pytest.raises(TypeError):
         nw.run(BASE, seed="1")  # type: ignore[arg-type]
