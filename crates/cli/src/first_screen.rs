@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Compare and judge", &["diff", "check", "plot", "advise"]),
     ("Real traffic", &["shell", "probe", "qdisc"]),
     ("Reproduce", &["reproduce"]),
-    ("Tools", &["list", "trace", "schema", "lab", "completions", "man", "help"]),
+    ("Tools", &["list", "trace", "schema", "lab", "new", "completions", "man", "help"]),
 ];
 
 /// The commands to try first.

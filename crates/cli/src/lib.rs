@@ -30,6 +30,7 @@ mod lab;
 mod list;
 mod manual;
 mod memory;
+mod new;
 mod output;
 mod output_file;
 mod plot;
@@ -90,6 +91,7 @@ enum Command {
     Plot(plot::Plot),
     Reproduce(reproduce::Reproduce),
     Lab(lab::Lab),
+    New(new::New),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -140,6 +142,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Plot(args) => plot::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Lab(args) => lab::main(&args),
+        Command::New(args) => new::main(&args, &taken),
         Command::Trace(args) => trace::main(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -103,6 +103,11 @@ impl Extensions {
         self
     }
 
+    /// Checks the entries and adds none.
+    pub fn check(self, taken: &[&str]) -> Result<(), ExtensionError> {
+        self.checked(taken).map(drop)
+    }
+
     /// Extends the registries of this process, once. Names in `taken` are refused, too.
     pub fn install(self, taken: &[&str]) -> Result<(), ExtensionError> {
         let (queues, controllers, detectors) = self.checked(taken)?;

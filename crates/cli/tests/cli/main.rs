@@ -17,6 +17,7 @@ mod live;
 mod manual;
 #[cfg(target_os = "linux")]
 mod measure;
+mod new;
 #[cfg(unix)]
 mod outputs;
 mod plot;
