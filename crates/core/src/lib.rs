@@ -39,3 +39,7 @@ pub use propagation::Propagation;
 pub use rate::{Bytes, Rate};
 pub use rng::Rng;
 pub use time::{Span, Time};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

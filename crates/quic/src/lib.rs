@@ -55,3 +55,7 @@ pub use verdict::{TimedVerdict, Verdicts};
 
 /// Paths of a connection, at most.
 pub const PATHS: usize = narrows_core::sender::packetwise::SUBFLOWS;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -38,3 +38,7 @@ pub use suggest::hint;
 pub use trace::{NoTraces, Traces};
 pub use traffic::Traffic;
 pub use transport::Transport;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
