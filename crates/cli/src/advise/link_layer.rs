@@ -27,7 +27,7 @@ const fn link_layer(
     LinkLayer { name, framing: Framing { overhead, mpu, atm }, cake, about }
 }
 
-/// The kinds that can be named; the first is that of a link nobody has named.
+/// All kinds; the first is the default.
 pub(super) const ALL: [LinkLayer; 6] = [
     link_layer("any", "", [0, 0], Atm::Noatm, "IP packets as they are"),
     link_layer("docsis", "docsis", [18, 64], Atm::Noatm, "cable: Ethernet frames with their check sequence"),

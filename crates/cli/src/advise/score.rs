@@ -56,7 +56,7 @@ impl Use {
 /// Scores further apart than this are not called equal, however few runs there are.
 const CLOSE: f64 = 5.0;
 
-/// Flows of a use of which each counts.
+/// Up to this many flows of a use, the worst one counts.
 const MANY: usize = 20;
 
 /// Loss of a game's datagrams.
@@ -67,7 +67,7 @@ const FRAME_DELAY: Scale = Scale { optimal: 150.0, unacceptable: 400.0 };
 /// Share of the time in which its picture is frozen.
 const FROZEN: Scale = Scale { optimal: 0.01, unacceptable: 0.1 };
 
-/// What a use got in a run; of several flows, the worst, and of more than [`MANY`] the one that 5 % fare worse than.
+/// The figures of a use in a run: those of its worst flow, or with more than [`MANY`] flows the worst 5 % quantile.
 #[derive(Clone, Copy, Debug)]
 struct Got {
     /// The figure to show.
