@@ -12,7 +12,7 @@ use narrows_scenario::printable::printable;
 use narrows_scenario::shorthand;
 use std::path::{Path, PathBuf};
 
-/// Draw one quantity of several results, or a figure of a sweep: SVG, PDF or PGF
+/// Draw results, or a figure of a sweep, as SVG, PDF or PGF
 #[derive(clap::Args)]
 #[command(after_help = "\
 More than five lines get a panel each, where the others are grey (--overlay: one panel). Of several seeds a figure shows the mean
