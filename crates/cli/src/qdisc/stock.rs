@@ -44,7 +44,7 @@ fn commands(args: &Attach, queue: QueueConfig, rate: Option<Rate>) -> Result<Vec
         let bandwidth = rate.map(|rate| format!("bandwidth {}kbit", rate.as_bps() / 1000));
         words.retain(|word| bandwidth.is_none() || word != "unlimited");
         words.splice(1..1, bandwidth);
-        words.extend((overhead != 0).then(|| format!("overhead {}", overhead + ETHERNET)));
+        words.extend((overhead != 0).then(|| format!("overhead {}", overhead.saturating_add(ETHERNET))));
     } else if let Some(rate) = rate {
         let stab = if overhead == 0 { String::new() } else { format!("stab overhead {overhead} linklayer ethernet ") };
         return Ok(below_htb(&args.interface, (stab, rate), &words.join(" ")));

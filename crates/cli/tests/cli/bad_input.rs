@@ -75,6 +75,7 @@ fn flags() {
             &["tc qdisc replace dev eth0 root cake bandwidth 50000kbit`"],
         ),
         (&["qdisc", "attach", "eth0", "cake:rtt=50ms", "--rate", "5mbit"], &["bandwidth 5000kbit diffserv3 "]),
+        (&["qdisc", "attach", "eth0", "cake", "--overhead", "2147483647"], &["overhead 2147483647`"]),
         (&["qdisc", "attach", "eth0", "fq_codel"], &["part of Linux", "`tc qdisc replace dev eth0 root fq_codel`"]),
         (
             &["qdisc", "attach", "eth0", "pie", "--rate", "9mbit", "--overhead", "4"],

@@ -124,7 +124,7 @@ const SLACK: f64 = 0.02;
 const NEARLY_ALL: f64 = 0.95;
 /// Packets that are sent this many times as fast as they arrive overload wider hops than the bottleneck.
 const OVERLOAD: f64 = 1.5;
-/// An interval with at least this much evidence confirms that the bottleneck is still the one that was judged.
+/// An interval with at least this much evidence confirms the earlier judgement of the bottleneck.
 const CONFIRMS: f64 = 0.1;
 /// Largest score that may be of another hop, as a part of its bound: when a finding has been given up, and for fair queuing under such overload.
 const DOUBTFUL: f64 = 0.7;
