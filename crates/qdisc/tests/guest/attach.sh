@@ -149,7 +149,7 @@ rates() {
 refusals() {
     refused 2 'there is no interface "nowhere"; there are: lo' narrows qdisc attach nowhere cocoa
     refused 2 'unknown queue "coca"' narrows qdisc attach v0 coca
-    refused 2 'queue "fq_codel" is no BPF program; allowed: cocoa, cp' narrows qdisc attach v0 fq_codel
+    refused 2 'fq_codel is part of Linux; allowed: cocoa, cp; write `tc qdisc replace dev v0 root fq_codel`' narrows qdisc attach v0 fq_codel
     refused 2 'does not name exactly one queue' narrows qdisc attach v0 cocoa,cp
     refused 2 '--rate: cannot be 7kbit; allowed: from 8kbit to 100gbit' narrows qdisc attach v0 cocoa --rate 7kbit
     refused 2 '--rate' narrows qdisc attach v0 cocoa --rate fast
