@@ -6,6 +6,7 @@ mod arrows;
 mod book;
 mod dist;
 mod fmt;
+mod instructions;
 mod pgo;
 
 const USAGE: &str = "\
@@ -14,6 +15,8 @@ cargo xtask fmt [--check]   formats every Rust file, those that a macro declares
 cargo xtask dist [--target TRIPLE] [--profile NAME]
                             a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
 cargo book                  the book, made as on the web in target/book, and its links followed
+cargo xtask instructions [--record]
+                            the simulator's instructions per packet, against bench/instructions/budget.txt (needs valgrind)
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
 
 fn main() -> ExitCode {
@@ -25,6 +28,8 @@ fn main() -> ExitCode {
         ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
         #[cfg(feature = "book")]
         ["book"] => book::make(),
+        ["instructions"] => instructions::count(instructions::Mode::Check),
+        ["instructions", "--record"] => instructions::count(instructions::Mode::Record),
         ["pgo"] => pgo::build(),
         ["dist", flags @ ..] => dist::dist(flags),
         _ => {
