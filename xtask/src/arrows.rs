@@ -45,11 +45,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Examples of a program and of such a module with a queue of a user's own.
     ("my-queue", &["narrows", "narrows-core"]),
     ("my-queue-python", &["narrows-bindings", "narrows-core"]),
-    // Runs in a browser, so it uses neither live nor kernel.
-    (
-        "narrows-wasm",
-        &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim", "narrows-report"],
-    ),
+    // Runs in a browser, so it uses no world but the simulator.
+    ("narrows-playground", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim"]),
     ("narrows-bench", EVERYTHING),
     // Must compile even if no other crate does.
     ("xtask", &[]),
@@ -73,6 +70,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-report",
     "narrows-runner",
     "narrows-study",
+    "narrows-playground",
 ];
 
 /// A dependency of one crate of the workspace on another.

@@ -42,6 +42,11 @@ impl Setting {
         let toml = in_toml(&place, path, text)?;
         Ok(Setting { path: path.to_owned(), text: text.to_owned(), place, toml })
     }
+
+    /// The value as TOML: `"5mbit"`, `{ kind = "fq_codel", target = "10ms" }`.
+    pub fn toml(&self) -> &str {
+        &self.toml
+    }
 }
 
 /// `hop.rate=5mbit,20mbit` → a setting for each value; at least one.

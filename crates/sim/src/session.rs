@@ -64,6 +64,12 @@ impl Session {
         self.world.parts().recorder.map(|recorder| recorder.log())
     }
 
+    /// Forgets the events of the log, and the packets that are not underway any more, so that a run of any length can be recorded by a
+    /// caller that reads the log often enough. The packets that stay get new indices.
+    pub fn forget(&mut self) {
+        self.world.forget();
+    }
+
     /// The present length of a hop's queue.
     pub fn backlog(&self, hop: usize) -> Backlog {
         self.world.parts().queue(hop).backlog()
@@ -101,6 +107,8 @@ pub(crate) trait Stepped: Send {
     fn finish(self: Box<Self>, scenario: &Scenario, watch: &mut dyn Watch) -> Result<Run, Stopped>;
     /// What a caller sees of it.
     fn parts(&self) -> Parts<'_>;
+    /// See [`Session::forget`].
+    fn forget(&mut self);
 }
 
 /// A run at its start, which records what is wanted.
@@ -142,5 +150,9 @@ impl<S: Side<Uplink = Network<Segment>, Returns = ()> + Send> Stepped for World<
             now: hosts.now,
             handled: *handled,
         }
+    }
+
+    fn forget(&mut self) {
+        self.hosts.recorder.iter_mut().for_each(|recorder| recorder.forget());
     }
 }

@@ -326,6 +326,25 @@ impl PacketRecorder {
         self.pipes[pipe].get(n).copied().flatten().map(Row::index)
     }
 
+    /// Forgets all events, and the packets that are not underway any more. The others get new indices in the log, in the same order.
+    pub fn forget(&mut self) {
+        let PacketRecorder { log, places, pipes, in_hand, .. } = self;
+        let rows = places.iter_mut().map(|place| &mut place.row).chain(pipes.iter_mut().flatten()).chain([in_hand]);
+        let mut rows: Vec<&mut Row> = rows.flatten().collect();
+        rows.sort_unstable_by_key(|row| row.0);
+        let (mut packets, mut ranges) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            let packet = log.packets[row.index()];
+            let first_range = ranges.len() as u32;
+            ranges.extend(log.ranges(&packet));
+            packets.push(Packet { first_range, ..packet });
+            row.0 = NonZeroU32::MIN.saturating_add(packets.len() as u32 - 1);
+        }
+        (log.packets, log.ranges) = (packets, ranges);
+        log.events.clear();
+        log.recovery.clear();
+    }
+
     /// The log, at the end of the run.
     pub fn finish(self) -> PacketLog {
         self.log
