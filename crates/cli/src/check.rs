@@ -11,6 +11,7 @@ use crate::world::WorldArgs;
 use narrows_core::Bytes;
 use narrows_report::Comparison;
 use narrows_report::sheet::{self, Head, Sheet};
+use narrows_results::Summary;
 use narrows_results::judge::{self, Judgement, Reading};
 use narrows_results::lookup::Lookup;
 use narrows_runner::Room;
@@ -70,7 +71,7 @@ enum Over {
 }
 
 /// What was judged: its name, the runs' seeds, and what is expected of them.
-struct Judged {
+pub(crate) struct Judged {
     name: String,
     seeds: Vec<u64>,
     judgements: Vec<Judgement>,
@@ -80,7 +81,6 @@ struct Judged {
 pub(crate) fn main(args: &Check) -> Result<(), Failure> {
     let file = junit::check(args.junit.as_deref(), args.force)?;
     let judged = if args.subject.is_dir() { args.of_result()? } else { args.of_scenario()? };
-    let failed = judged.judgements.iter().filter(|judgement| !judgement.holds).count();
     if let Some(file) = &file {
         junit::write(file, "check", &judged.name, &judged.cases())?;
     }
@@ -89,14 +89,7 @@ pub(crate) fn main(args: &Check) -> Result<(), Failure> {
     } else {
         term::print(&judged.text())?
     }
-    match failed {
-        0 => Ok(()),
-        failed => {
-            let all = judged.judgements.len();
-            let verb = if failed == 1 { "does" } else { "do" };
-            Err(Failure::NotMet(format!("{failed} of {all} expectations {verb} not hold")))
-        }
-    }
+    judged.outcome()
 }
 
 impl Check {
@@ -203,8 +196,33 @@ impl Judged {
         self.judgements.iter().flat_map(|judgement| cases(&self.seeds, judgement)).collect()
     }
 
+    /// Judges one run.
+    ///
+    /// # Errors
+    /// A figure does not exist.
+    pub(crate) fn of_run(expectations: &[Expectation], summary: &Summary) -> Result<Judged, Failure> {
+        let readings = [read_all(expectations, &Lookup::of(summary))?];
+        let (name, seeds) = (summary.name.clone(), vec![summary.seed]);
+        Ok(Judged { name, seeds, judgements: judged(expectations, &readings) })
+    }
+
+    /// Whether every expectation holds.
+    ///
+    /// # Errors
+    /// How many do not.
+    pub(crate) fn outcome(&self) -> Result<(), Failure> {
+        match self.judgements.iter().filter(|judgement| !judgement.holds).count() {
+            0 => Ok(()),
+            failed => {
+                let all = self.judgements.len();
+                let verb = if failed == 1 { "does" } else { "do" };
+                Err(Failure::NotMet(format!("{failed} of {all} expectations {verb} not hold")))
+            }
+        }
+    }
+
     /// A table: measured beside expected.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let paint = Paint::stdout();
         let head = |name: &str, which: &str| Head { name: name.to_owned(), which: which.to_owned() };
         let runs = self.seeds.len();

@@ -1,15 +1,18 @@
 //! `narrows shell`: a command behind a bottleneck.
 use crate::batch::conclude;
 use crate::capture::{PcapArgs, write_frames};
+use crate::check::Judged;
 use crate::failure::Failure;
 use crate::flags::whole;
 use crate::interrupt;
 use crate::output::{OutArgs, Output, Request};
+use crate::output_file;
 use crate::term;
 use crate::watch::{Screen, Watching};
 use crate::world;
 use narrows_capture::pcapng::{self, Interface};
 use narrows_core::{Span, Time};
+use narrows_files::OutputFile;
 use narrows_host::{Launch, Stream};
 use narrows_live::LiveError;
 use narrows_live::shell::{SIDES, Shell as Setup, ShellRun, shell};
@@ -19,11 +22,13 @@ use narrows_results::input::TraceFiles;
 use narrows_results::packets::Capture;
 use narrows_results::summary_json;
 use narrows_scenario::CommandLine;
+use narrows_scenario::Expectation;
 use narrows_scenario::printable::printable;
 use narrows_scenario::shorthand;
 use narrows_scenario::{DelaySpec, Flow, Hop, RateSpec, Record, Scenario};
 use narrows_world::record::packets::hops;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Run a program or a shell behind a bottleneck
@@ -33,6 +38,7 @@ Packets to and from the program go through the queues in real time; `narrows lis
 As root the program reaches this machine and the networks it forwards to; {peer} in the command stands for this machine's
 address. Without root it reaches only the program that --peer starts, at {peer}.
 
+  narrows shell --rate 2mbit --queue fq_codel --peer \"./call -l\" --expect 'app.delay.p99 <= 60ms' -- ./call {peer}
   narrows shell --rate 20mbit --rtt 50ms --queue cocoa --peer \"iperf3 -s -1\" -- iperf3 -c {peer}
   narrows shell --down 50mbit --up 5mbit --rtt 30ms --queue fq_codel")]
 pub(crate) struct Shell {
@@ -69,6 +75,12 @@ pub(crate) struct Shell {
     /// A program at the other end, started before the command and ended after it: "iperf3 -s"
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
+    /// Write the output of that program to this file
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    peer_log: Option<PathBuf>,
+    /// Assert on a figure of the run: 'app.delay.p99 <= 60ms'; exits 3 if it fails; may be given several times
+    #[arg(long, value_name = "EXPECTATION", value_parser = Expectation::parse)]
+    expect: Vec<Expectation>,
     /// Seeds random choices, such as losses, jitter and hashes
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true, value_parser = whole(0..=crate::flags::MAX_SEED))]
     seed: u64,
@@ -90,12 +102,18 @@ pub(crate) struct Shell {
 /// Spacing of the series, fixed because the program's run time is not known.
 const SPACING: Span = Span::ms(100);
 
+/// The name of the program's flows: `app.up.tcp`, `app.down.udp`.
+const PROGRAM: &str = "app";
+
 /// Runs the command.
 pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let argv = args.argv()?;
     let scenario = args.scenario(&argv)?;
     let (capture, interfaces) = args.capture(&scenario)?;
     let pcap = args.pcap.check(args.place.force)?;
+    let peer_log = args.peer_log.as_deref();
+    let peer_log = peer_log.map(|file| output_file::check("--peer-log", file, args.place.force, is_peer_log));
+    let peer_log = peer_log.transpose()?;
     let privilege = narrows_host::gain().map_err(world::failure)?;
     interrupt::install()?;
     interrupt::wait_for_program(true);
@@ -113,14 +131,18 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     if let Some(screen) = &screen {
         screen.take_over(&mut launch)?;
     }
-    let companion = args.companion()?;
+    let companion = args.companion(peer_log.as_ref())?;
     let setup = Setup { scenario, mtu: args.mtu as u32, launch, companion, capture };
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
     let ShellRun { status, scenario, result, frames, is_device_gone } =
         ended.map_err(|error| match (&error, &args.peer) {
             (LiveError::Companion(status), Some(peer)) => {
-                Failure::other(format!("--peer: `{peer}` {status} at once; run it alone to see why"))
+                let why = match &peer_log {
+                    Some(file) => format!("{} has its output", file.path().display()),
+                    None => "run it alone to see why, or write its output to a file with --peer-log".to_owned(),
+                };
+                Failure::other(format!("--peer: `{peer}` {status} at once; {why}"))
             }
             _ => world::failure(error),
         })?;
@@ -133,6 +155,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     folder::write(&output.stage(), &scenario, &result).map_err(Failure::usage)?;
     let files = frames.map_or(Ok(Vec::new()), |log| write_frames(pcap.as_ref(), &log, &interfaces))?;
     let json = summary_json(&result.summary);
+    let judged = (!args.expect.is_empty()).then(|| Judged::of_run(&args.expect, &result.summary)).transpose();
     let run = (PathBuf::new(), Run::new(&scenario, result));
     let shown = conclude(output, &Comparison::of([run]))?;
     if args.json {
@@ -146,10 +169,22 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         }
     }
     files.iter().for_each(|line| term::note(&format!("narrows: {}", printable(line))));
+    let judged = judged.inspect(|judged| {
+        if let Some(judged) = judged.as_ref().filter(|_| !term::is_quiet()) {
+            term::note_lines(&judged.text());
+        }
+    });
     match status.code() {
-        0 => Ok(()),
+        0 => judged?.map_or(Ok(()), |judged| judged.outcome()),
         code => Err(Failure::Ended(code)),
     }
+}
+
+/// How every file of `--peer-log` begins; the program's line follows.
+const PEER_LOG: &str = "# narrows shell --peer ";
+
+fn is_peer_log(head: &[u8]) -> bool {
+    head.starts_with(PEER_LOG.as_bytes())
 }
 
 impl Shell {
@@ -182,12 +217,22 @@ impl Shell {
         line.map_err(|message| Failure::usage(format!("--peer {message}")))
     }
 
-    fn companion(&self) -> Result<Option<Launch>, Failure> {
+    /// The program at the other end; its output is not part of the result.
+    fn companion(&self, log: Option<&OutputFile>) -> Result<Option<Launch>, Failure> {
         let Some(line) = self.companion_line()? else { return Ok(None) };
         let fill = narrows_scenario::command::Fill { peer: [0, 0, 0, 0].into(), duration: Span::ZERO, n: 0 };
         let argv = line.argv(&fill).into_iter().map(Into::into).collect();
-        // The companion's output is not part of the result.
-        Ok(Some(Launch { argv, stdin: Stream::Null, stdout: Stream::Null, stderr: Stream::Null, ..Launch::default() }))
+        let [stdout, stderr] = match log {
+            None => [Stream::Null, Stream::Null],
+            Some(log) => {
+                let begun = log.create().and_then(|mut file| {
+                    writeln!(file, "{PEER_LOG}{}", printable(self.peer.as_deref().unwrap_or_default()))?;
+                    Ok([file.try_clone()?, file].map(Stream::File))
+                });
+                begun.map_err(|error| output_file::failed("--peer-log", log.path(), &error))?
+            }
+        };
+        Ok(Some(Launch { argv, stdin: Stream::Null, stdout, stderr, ..Launch::default() }))
     }
 
     /// Two hops, and a flow that the command makes.
@@ -209,11 +254,12 @@ impl Shell {
             command: Some(client),
             server,
             back: vec![1],
-            ..Flow::new("shell", rtt.max(Span::us(1)), Time::ZERO + duration)
+            ..Flow::new(PROGRAM, rtt.max(Span::us(1)), Time::ZERO + duration)
         };
         let scenario = Scenario {
             seed: self.seed,
             record: Record { interval: Some(SPACING), ..Record::default() },
+            expects: self.expect.clone(),
             ..Scenario::new(name, duration, vec![up, down], vec![flow])
         };
         scenario.validate().map_err(Failure::usage)?;

@@ -1,4 +1,5 @@
 //! The 5-tuple that identifies a flow.
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -30,21 +31,26 @@ impl FlowKey {
             destination_port: self.source_port,
         }
     }
+
+    /// The name of its transport: `tcp`.
+    pub fn protocol_name(self) -> Cow<'static, str> {
+        match self.protocol {
+            protocol::TCP => "tcp".into(),
+            protocol::UDP => "udp".into(),
+            protocol::ICMP => "icmp".into(),
+            protocol::ICMP6 => "icmp6".into(),
+            protocol::DCCP => "dccp".into(),
+            protocol::SCTP => "sctp".into(),
+            protocol::UDP_LITE => "udplite".into(),
+            other => format!("protocol {other}").into(),
+        }
+    }
 }
 
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FlowKey { protocol: number, source, destination, source_port, destination_port } = *self;
-        match number {
-            protocol::TCP => f.write_str("tcp")?,
-            protocol::UDP => f.write_str("udp")?,
-            protocol::ICMP => f.write_str("icmp")?,
-            protocol::ICMP6 => f.write_str("icmp6")?,
-            protocol::DCCP => f.write_str("dccp")?,
-            protocol::SCTP => f.write_str("sctp")?,
-            protocol::UDP_LITE => f.write_str("udplite")?,
-            other => write!(f, "protocol {other}")?,
-        }
+        f.write_str(&self.protocol_name())?;
         if matches!(number, protocol::ICMP | protocol::ICMP6) && source_port != 0 {
             write!(f, " {source} > {destination} id {source_port}")
         } else if (source_port, destination_port) == (0, 0) {

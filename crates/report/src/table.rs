@@ -216,12 +216,15 @@ impl Table {
         let mut flows = comparison.flows();
         flows.truncate(limit);
         let names = FlowColumns::of(comparison);
+        let is_found = comparison.runs().flat_map(|run| &run.result.summary.flows).any(|f| f.five_tuple.is_some());
         let subjects = |of: &Group| -> Vec<Subject> {
             let subject = |&flow: &&str| {
                 let found = of.runs.iter().flat_map(|run| &run.result.summary.flows).find(|f| f.name == flow);
                 let controller = found.map_or(String::new(), |flow| flow.controller.clone());
                 let route = found.map_or_else(String::new, |flow| route(of, flow));
-                let heads = names.cells(of, vec![flow.to_owned(), controller], route);
+                let five_tuple = found.and_then(|flow| flow.five_tuple.clone()).unwrap_or_default();
+                let own = [flow.to_owned()].into_iter().chain(is_found.then_some(five_tuple)).chain([controller]);
+                let heads = names.cells(of, own.collect(), route);
                 Subject { heads, hop: None, flows: Some(Source::Flow(flow.to_owned())) }
             };
             flows.iter().map(subject).collect()
@@ -237,7 +240,12 @@ impl Table {
             Section::Applications,
             Section::Verdicts,
         ]);
-        Table::new(comparison, names.heads(&["flow", "controller"]), figures, subjects)
+        Table::new(
+            comparison,
+            names.heads(if is_found { &["flow", "5-tuple", "controller"] } else { &["flow", "controller"] }),
+            figures,
+            subjects,
+        )
     }
 
     fn new(

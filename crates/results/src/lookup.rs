@@ -3,7 +3,8 @@
 //! `hop.NAME.KEY` and `flow.NAME.KEY` are figures of a hop, and of a flow or a group of flows; `NAME.KEY` is either; another path
 //! begins at the top (`fairness.jain`). The rates and counts of a group are its flows' [sums](figures::SUMS), and `bulk.goodput_per_flow`
 //! is the mean; other figures of a group are those of its flows. A key may leave out its unit: `rtt.p99` for `rtt_ms.p99`. `application.` may be left out, too:
-//! `call.voice.mos`; and `delay` is the application's, of datagrams or messages: `call.delay.p99`. A new key of the summary is found
+//! `call.voice.mos`; and `delay` is the application's, of datagrams or messages: `call.delay.p99`. `app` and `app.up` are all flows
+//! whose names continue after a dot, unless a flow or a group has that name. A new key of the summary is found
 //! without a change here; [`crate::figure`] says what each is.
 use crate::figures::flow_group;
 use crate::{Summary, figures};
@@ -72,10 +73,19 @@ impl Lookup {
         let is_flow = list == "flows";
         let rest = |name: &str| path.strip_prefix(name)?.strip_prefix('.');
         let names = items.iter().filter_map(|item| item["name"].as_str());
-        let names = names.flat_map(|name| [name, if is_flow { flow_group(name) } else { name }]);
-        let name = names.filter(|name| rest(name).is_some()).max_by_key(|name| name.len())?;
-        let is_meant =
-            |item: &&Value| item["name"].as_str().is_some_and(|of| of == name || (is_flow && flow_group(of) == name));
+        let own = names.clone().flat_map(|name| [name, if is_flow { flow_group(name) } else { name }]);
+        let own = own.filter(|name| rest(name).is_some()).max_by_key(|name| name.len());
+        // A program's flows have names in steps: `app.up.udp` is also `app.up` and `app`.
+        let is_among = |of: &str, name: &str| of.strip_prefix(name).is_some_and(|more| more.starts_with('.'));
+        let wider = names.filter(|_| is_flow).flat_map(|name| name.match_indices('.').map(move |(at, _)| &name[..at]));
+        let wider = || wider.filter(|name| rest(name).is_some()).max_by_key(|name| name.len());
+        let name = own.or_else(wider)?;
+        let is_meant = |item: &&Value| {
+            item["name"].as_str().is_some_and(|of| match own {
+                Some(_) => of == name || (is_flow && flow_group(of) == name),
+                None => is_among(of, name),
+            })
+        };
         let setup = self.0["setup"][list].as_array().into_iter().flatten();
         Some(Part {
             name: name.to_owned(),
@@ -338,6 +348,24 @@ mod tests {
         let Figures { flows, .. } = Figures::of(&summary());
         let of = |key: &str| flows[0].figures[key].number().expect("a number");
         assert_eq!((of("goodput_mbit"), of("goodput_per_flow_mbit")), (3.0, 1.5));
+    }
+
+    #[test]
+    fn the_first_words_of_names_are_all_flows_that_have_them() {
+        let flow = |name: &str, goodput_mbit: f64| FlowSummary {
+            name: name.to_owned(),
+            goodput_mbit,
+            ..FlowSummary::default()
+        };
+        let names = ["app.up.tcp.0", "app.up.tcp.1", "app.up.udp", "app.down.tcp", "video", "video.hd", "apps"];
+        let flows = names.into_iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
+        let flows = flows.map(|(name, goodput)| flow(name, goodput)).collect();
+        let lookup = Lookup::of(&Summary { flows, ..Summary::default() });
+        let sum = |path: &str| lookup.find(&format!("{path}.goodput")).map(|found| found.values[0].1);
+        assert_eq!([sum("app"), sum("app.up"), sum("app.down")], [15.0, 7.0, 8.0].map(Ok));
+        assert_eq!([sum("app.up.tcp"), sum("app.up.tcp.1"), sum("app.up.udp")], [3.0, 2.0, 4.0].map(Ok));
+        assert_eq!(sum("video"), Ok(16.0), "a flow's own name is only its own");
+        assert!(sum("app.sideways").is_err());
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<'a> Routes<'a> {
         match (self.scenario, group.and_then(|group| group.bulk)) {
             (Some(_), Some(bulk)) => bulk,
             (Some(_), None) => {
-                let is_tcp = flow.rtt_ms.is_some() || flow.name.starts_with("tcp ");
+                let is_tcp = flow.rtt_ms.is_some() || protocol(flow) == Some("tcp");
                 is_tcp && flow.active.is_some_and(|active| active >= MIN_ACTIVE_SHARE)
             }
             // Without a scenario, only the summary is known.
@@ -160,9 +160,14 @@ impl<'a> Routes<'a> {
         match self.group(&flow.name) {
             Some(Group { flow: Flow { command: Some(command), .. }, .. }) => (command.program(), ""),
             Some(group) => (group.flow.traffic.name(), group.flow.transport.name()),
-            None => (flow.name.split(' ').next().unwrap_or_default(), ""),
+            None => (protocol(flow).unwrap_or(&flow.name), ""),
         }
     }
+}
+
+/// The transport of a flow that was found behind a shell.
+fn protocol(flow: &FlowSummary) -> Option<&str> {
+    flow.five_tuple.as_deref()?.split(' ').next()
 }
 
 /// Whether every flow of a group sends for most of the measured time, from the last start to the first stop.
@@ -260,16 +265,17 @@ mod tests {
 
     #[test]
     fn what_only_carries_commands_is_no_bulk_flow() {
-        let scenario = scenario(&group("shell", "command = \"iperf3 -c {peer}\"\nroute = [\"a\"]"));
-        let found = |name: &str, active: f64| FlowSummary {
+        let scenario = scenario(&group("app", "command = \"iperf3 -c {peer}\"\nroute = [\"a\"]"));
+        let found = |name: &str, five_tuple: &str, active: f64| FlowSummary {
             route: Some(vec!["a".into()]),
+            five_tuple: Some(five_tuple.to_owned()),
             active: Some(active),
             ..flow(name, 1.0)
         };
         let flows = [
-            found("tcp 10.0.0.1:5000 > 10.0.0.2:5201", 0.03),
-            found("tcp 10.0.0.1:5001 > 10.0.0.2:5201", 0.98),
-            found("udp 10.0.0.1:4000 > 10.0.0.2:53", 0.9),
+            found("app.a.tcp.0", "tcp 10.0.0.1:5000 > 10.0.0.2:5201", 0.03),
+            found("app.a.tcp.1", "tcp 10.0.0.1:5001 > 10.0.0.2:5201", 0.98),
+            found("app.a.udp", "udp 10.0.0.1:4000 > 10.0.0.2:53", 0.9),
         ];
         let routes = Routes::of(Some(&scenario));
         let shown: Vec<&FlowSummary> = flows.iter().collect();

@@ -141,6 +141,9 @@ pub struct FlowSummary {
     /// The hops that its data cross, for a flow that was found behind a shell; left out where the scenario has the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<String>>,
+    /// Transport, addresses and ports of a flow that was found behind a shell: `tcp 100.64.0.2:58288 > 100.64.0.1:5201`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub five_tuple: Option<String>,
     /// Share of the measured time in which its payload arrived, in steps of a quarter of a second; for programs' flows only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<f64>,

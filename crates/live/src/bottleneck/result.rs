@@ -27,6 +27,8 @@ pub(crate) struct Named {
     pub(crate) is_programs: bool,
     /// What it sends, if the scenario says so.
     pub(crate) traffic: Option<Traffic>,
+    /// The 5-tuple of a flow that was found.
+    pub(crate) five_tuple: Option<String>,
 }
 
 /// Collects figures, series and distributions. `hops` are the scenario's hops, by direction.
@@ -78,14 +80,14 @@ pub(crate) fn collect(
         let Some(mut entry) = entry else { continue };
         // In a scenario, a flow's acknowledgments count as its packets, too. Behind a shell the two directions of a connection
         // are separate flows.
+        let until = flow.stop.map_or(end, |stop| stop.min(end));
+        let Entry { record, messages, video, .. } = &entry;
+        let mut application = record.application(flow.traffic.as_ref(), messages.as_deref(), video.as_deref(), until);
         // A program of a scenario may have several connections, whose datagrams are not one sequence.
-        let application = if is_declared && flow.is_programs {
-            None
-        } else {
-            let until = flow.stop.map_or(end, |stop| stop.min(end));
-            let Entry { record, messages, video, .. } = &entry;
-            record.application(flow.traffic.as_ref(), messages.as_deref(), video.as_deref(), until)
-        };
+        if let Some(felt) = application.as_mut().filter(|_| is_declared && flow.is_programs && !entry.is_one_sequence())
+        {
+            (felt.jitter_ms, felt.loss) = (None, None);
+        }
         if is_declared && let Some(Some(back)) = entries[1 - flow.direction].get(flow.number) {
             entry.record.lost += back.record.lost;
         }
@@ -97,6 +99,7 @@ pub(crate) fn collect(
         if !is_declared {
             let names = hops[flow.direction].iter().map(|&hop| scenario.hops[hop].name.clone());
             figures.route = Some(names.collect());
+            figures.five_tuple = flow.five_tuple;
         }
         flow_summaries.push(figures);
         cdfs.extend(entry.record.cdfs(&source));

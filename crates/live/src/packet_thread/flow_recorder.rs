@@ -49,6 +49,8 @@ pub struct Entry {
     pub record: FlowRecord,
     /// The 5-tuple of a found flow. Only reports about this flow count.
     key: Option<FlowKey>,
+    /// Some of its datagrams have another 5-tuple than its first packet.
+    has_several_sockets: bool,
     /// Packets between arrival and delivery or loss.
     in_flight: u32,
     /// The flow was first seen after its SYN. What its sender counted before is not known yet, and must not count.
@@ -282,6 +284,7 @@ impl FlowRecorder {
             return context;
         }
         if header.key.protocol == protocol::UDP && forward && found.flow != OTHERS {
+            entry.has_several_sockets |= entry.key != Some(header.key);
             context.datagram = Some(now);
             return context;
         }
@@ -387,6 +390,7 @@ impl Entry {
         Entry {
             record: FlowRecord::new(points, digits),
             key: None,
+            has_several_sockets: false,
             in_flight: 0,
             joined_late: false,
             retransmits: 0,
@@ -417,6 +421,11 @@ impl Entry {
         self.first = self.first.into_iter().chain(other.first).min();
         self.last = self.last.max(other.last);
         self.record.absorb(other.record);
+    }
+
+    /// Whether its packets are datagrams between two sockets. Jitter and loss of others would mix several sequences.
+    pub fn is_one_sequence(&self) -> bool {
+        !self.has_several_sockets && self.streams.is_empty()
     }
 
     /// The sender's counters since the end of the warm-up. If the sender reports nothing, the retransmissions that were seen

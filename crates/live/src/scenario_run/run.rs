@@ -254,6 +254,7 @@ fn name(scenario: &Scenario, layout: &Layout) -> Vec<Named> {
             stop: Some(flow.stop),
             is_programs: group.command.is_some(),
             traffic: group.command.is_none().then(|| group.traffic.clone()),
+            five_tuple: None,
         }
     };
     scenario.flow_names().into_iter().zip(&layout.flows).enumerate().map(named).collect()

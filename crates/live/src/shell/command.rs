@@ -22,6 +22,7 @@ use narrows_host::{Block, Namespace, Privilege, Process, Route, Status, Tun, Tun
 use narrows_world::path::{self, Sampling};
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,8 +111,10 @@ pub fn shell(shell: Shell, privilege: Privilege, monitor: &mut dyn Monitor) -> R
     scenario.flows.iter_mut().for_each(|flow| flow.stop = end);
     let is_device_gone = outcomes.iter().any(|outcome| outcome.is_device_gone);
     let hops = [&*scenario.hops[0].name, &*scenario.hops[1].name];
+    let program = scenario.flows.first().map_or("", |flow| &flow.name);
     let frames = FrameRecorder::finish(outcomes.each_mut().map(|outcome| outcome.frames.take()), end);
-    let result = collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, hops, spacing), outcomes, end);
+    let result =
+        collect(&scenario, [&[0], &[1]], |outcomes| named(outcomes, &sockets, program, hops, spacing), outcomes, end);
     Ok(ShellRun { status, scenario, result, frames, is_device_gone })
 }
 
@@ -206,9 +209,15 @@ impl Sockets {
     }
 }
 
-/// The flows that carried most, by the time of their first packet, and for each hop the sum of the others. `least` is the minimum
-/// lifetime of a flow.
-fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], least: Span) -> Vec<Named> {
+/// The flows that carried most, by the time of their first packet, and for each hop the sum of the others. Their names are those of
+/// the program, the hop and the transport: the same in every run. `least` is the minimum lifetime of a flow.
+fn named(
+    outcomes: &mut [Outcome; 2],
+    sockets: &[Sockets; 2],
+    program: &str,
+    hops: [&str; 2],
+    least: Span,
+) -> Vec<Named> {
     // A rate over almost no time, as of a single packet or burst, would be meaningless.
     let life = |entry: &Entry, first: Time| entry.last.since(first).max(least);
     let mut all: Vec<(u64, Time, Named)> = Vec::new();
@@ -217,7 +226,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
             let Some(first) = entry.first.filter(|_| entry.record.payload() > 0) else { continue };
             let controller = sockets.controller(number, key).unwrap_or("none").to_owned();
             let named = Named {
-                name: key.to_string(),
+                name: format!("{program}.{}.{}", hops[direction], key.protocol_name()),
                 controller,
                 direction,
                 number,
@@ -225,6 +234,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
                 stop: None,
                 is_programs: true,
                 traffic: None,
+                five_tuple: Some(key.to_string()),
             };
             all.push((entry.record.payload(), first, named));
         }
@@ -233,6 +243,7 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
     all.truncate(NAMED);
     all.sort_by_key(|(_, first, _)| *first);
     let mut named: Vec<Named> = all.into_iter().map(|(.., named)| named).collect();
+    number_groups(&mut named);
     for (direction, (outcome, hop)) in outcomes.iter_mut().zip(hops).enumerate() {
         let places: Vec<usize> =
             named.iter().filter(|flow| flow.direction == direction).map(|flow| flow.number).collect();
@@ -240,9 +251,21 @@ fn named(outcomes: &mut [Outcome; 2], sockets: &[Sockets; 2], hops: [&str; 2], l
         let entry = &outcome.flow_recorder.entries()[number];
         let (name, controller) = (format!("others {hop}"), "various".to_owned());
         let life = entry.first.map_or(least, |first| life(entry, first));
-        named.push(Named { name, controller, direction, number, life, stop: None, is_programs: false, traffic: None });
+        let (stop, traffic, five_tuple) = (None, None, None);
+        named.push(Named { name, controller, direction, number, life, stop, is_programs: false, traffic, five_tuple });
     }
     named
+}
+
+/// Numbers the flows that share a name, as those of a scenario's group: `app.up.tcp.0`.
+fn number_groups(flows: &mut [Named]) {
+    let mut groups: HashMap<String, (usize, usize)> = HashMap::new();
+    flows.iter().for_each(|flow| groups.entry(flow.name.clone()).or_default().0 += 1);
+    for flow in flows {
+        let Some((_, next)) = groups.get_mut(&flow.name).filter(|(count, _)| *count > 1) else { continue };
+        let _ = write!(flow.name, ".{next}");
+        *next += 1;
+    }
 }
 
 /// Replaces `{peer}` in a word of the command by the outer end's address. A word that is not UTF-8 stays as it is.

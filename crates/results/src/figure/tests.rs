@@ -47,6 +47,7 @@ fn everything() -> Summary {
         completion_s: Some(Completion::default()),
         verdicts: Some(verdicts),
         route: Some(vec!["link".to_owned()]),
+        five_tuple: Some("tcp 192.0.2.1:5000 > 192.0.2.2:80".to_owned()),
         active: Some(0.0),
         application: Some(application),
     };

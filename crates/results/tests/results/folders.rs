@@ -71,6 +71,7 @@ fn result() -> RunResult {
         completion_s: Some(Completion { count: 3, ..Completion::default() }),
         verdicts: None,
         route: None,
+        five_tuple: None,
         active: None,
     };
     let summary = Summary {

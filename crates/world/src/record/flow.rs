@@ -287,6 +287,7 @@ impl FlowRecord {
             completion_s: distributions.and_then(|d| Some(d.completions.as_ref()?.completion_s())),
             verdicts: None,
             route: None,
+            five_tuple: None,
             active: None,
             application: None,
         }

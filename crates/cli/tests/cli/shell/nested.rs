@@ -19,19 +19,19 @@ fn delays_add_up_in_a_shell_in_a_shell_in_a_shell() {
     Running::shell(&place, "first", &["--rtt", "20ms"], &script).ends().ok();
     let trip = trip.join().expect("it was met").0;
     assert!(trip >= Duration::from_millis(20 + 30 + 40), "{trip:?}");
-    // One connection that has the same name in all three results, because no addresses are translated.
-    let names = |folder: &str| -> Vec<String> {
+    // One connection with the same 5-tuple in all three results, because no addresses are translated.
+    let tuples = |folder: &str| -> Vec<String> {
         let summary = summary(&place, folder);
         let flows = summary["flows"].as_array().expect("flows").iter();
         flows
-            .filter_map(|flow| flow["name"].as_str())
-            .filter(|name| name.starts_with("tcp"))
+            .filter_map(|flow| flow["five_tuple"].as_str())
+            .filter(|tuple| tuple.starts_with("tcp"))
             .map(str::to_owned)
             .collect()
     };
-    let first = names("first");
+    let first = tuples("first");
     assert_eq!(first.len(), 2, "one each way: {first:?}");
-    assert_eq!((names("second"), names("third")), (first.clone(), first));
+    assert_eq!((tuples("second"), tuples("third")), (first.clone(), first));
 }
 
 #[test]

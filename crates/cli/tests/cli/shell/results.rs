@@ -23,13 +23,10 @@ fn a_shell_leaves_what_a_run_leaves_and_its_scenario_runs_again() {
     assert_eq!([hop(0, "name"), hop(1, "name")], ["up", "down"].map(|name| Some(name.to_owned())));
     assert_eq!([hop(0, "queue"), hop(1, "queue")], ["fq_codel", "cocoa"].map(|name| Some(name.to_owned())));
     assert!(figure(&first["duration_s"]) >= 0.3);
-    // The flow is named by its 5-tuple.
     let flows = first["flows"].as_array().expect("flows");
-    let names: Vec<&str> = flows.iter().filter_map(|flow| flow["name"].as_str()).collect();
-    assert!(
-        names.iter().any(|name| name.starts_with("udp 1") && name.contains(" > ") && name.ends_with(":9")),
-        "{names:?}"
-    );
+    let hello = flows.iter().find(|flow| flow["name"] == "app.up.udp").expect("the datagram's flow");
+    let tuple = hello["five_tuple"].as_str().expect("a 5-tuple");
+    assert!(tuple.starts_with("udp 1") && tuple.contains(" > ") && tuple.ends_with(":9"), "{tuple}");
     let page = fs::read_to_string(place.path("first/report.html")).expect("the page");
     assert!(page.contains("fq_codel") && page.contains("cocoa"));
 
@@ -75,6 +72,28 @@ fn json_is_all_that_is_on_stdout() {
     let mut said: Vec<&str> = ended.stderr.lines().collect();
     said.sort_unstable();
     assert_eq!(said, ["to stderr", "to stdout"]);
+}
+
+#[test]
+fn expectations_refer_to_the_programs_flows_and_the_peers_output_is_kept() {
+    if !allowed() {
+        return;
+    }
+    let place = Place::new("shell-expects");
+    let peer = "bash -c 'echo here; echo there >&2; exec sleep 20'";
+    let expects = |args: &[&str]| {
+        let kept = ["--rtt", "20ms", "--peer", peer, "--peer-log", "peer.txt"];
+        Running::shell(&place, "out", &[&kept, args].concat(), SAYS_HELLO).ends()
+    };
+    let met = expects(&["--expect", "app.delay.p99 >= 10ms", "--expect", "app.up.udp.loss == 0"]).ok();
+    assert!(met.stderr.contains("app.delay.p99 >= 10ms") && met.stderr.contains("holds"), "{}", met.stderr);
+    let log = fs::read_to_string(place.path("peer.txt")).expect("the peer's output");
+    assert!(log.starts_with("# narrows shell --peer bash -c") && log.ends_with("here\nthere\n"), "{log}");
+
+    let failed = expects(&["--expect", "app.delay.p99 < 10ms"]);
+    assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+    assert!(failed.stderr.contains("1 of 1 expectations does not hold"), "{}", failed.stderr);
+    assert!(place.run(&["check", "out"]).status.code() == Some(3), "the folder keeps what was expected");
 }
 
 #[test]

@@ -148,6 +148,7 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             queued_right: Some(0.98),
         }),
         route: None,
+        five_tuple: None,
         active: None,
     };
     Summary {
