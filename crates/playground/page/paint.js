@@ -1,0 +1,27 @@
+// @ts-check
+/** Colours of the theme, for canvases. The style sheet has them. */
+
+/** @typedef {import("./protocol").Outline} Outline */
+/** @typedef {{ flows: string[], ink: string, muted: string, line: string, lane: string, ground: string, bad: string }} Paints */
+
+const FLOWS = 7;
+
+/** @returns {Paints} */
+export function paints() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+  const flows = Array.from({ length: FLOWS }, (_, i) => of(`flow-${i}`));
+  return { flows, ink: of("ink"), muted: of("muted"), line: of("line"), lane: of("lane"), ground: of("ground"), bad: of("bad") };
+}
+
+/**
+ * The colour of a flow: its own among a few flows, its group's among many.
+ * @param {Outline} outline
+ * @param {Paints} paints
+ * @param {number} flow
+ * @returns {string}
+ */
+export function colourOf(outline, paints, flow) {
+  const own = outline.count <= FLOWS ? flow : (outline.flows[flow]?.[1] ?? 0);
+  return paints.flows[own % FLOWS];
+}

@@ -1,0 +1,369 @@
+// @ts-check
+/**
+ * The bottleneck in motion: senders at the left, a row for each hop with its queue, its link and the way behind it, receivers at the
+ * right, and the way back at the bottom.
+ */
+import { sharp } from "./dom.js";
+import { colourOf, paints } from "./paint.js";
+
+/** @typedef {import("./protocol").Frame} Frame */
+/** @typedef {import("./protocol").Outline} Outline */
+/** @typedef {{ rows: number[], left: number, right: number, gate: number, tall: number, bottom: number }} Plan */
+/** @typedef {{ x: number, y: number, vx: number, colour: string, reason: string, age: number }} Falling */
+
+const FORWARD = 1;
+const MARKED = 4;
+const RESENT = 8;
+const L4S = 16;
+const [QUEUE, LINK, PROPAGATION] = [0, 1, 2];
+const WHOLE = 10_000;
+/** Lanes of a row at most; further flows share the last one. */
+const LANES = 40;
+/** How long a dropped packet falls, s of the viewer's time. */
+const FALL = 0.9;
+/** Labels of senders at most. */
+const LABELS = 12;
+
+/** Words for the reasons of drops. */
+const REASONS = /** @type {Record<string, string>} */ ({
+  queue_full: "full", flow_limit: "flow's limit", memory_limit: "memory full", evicted: "evicted", aqm: "dropped early",
+  policed: "policed", unclassified: "refused", link_loss: "lost", superseded: "replaced",
+});
+
+export class Stage {
+  /** @type {Outline | null} */
+  outline = null;
+  /** @type {Frame | null} */
+  frame = null;
+  /** @type {Falling[]} */
+  #falling = [];
+  still = false;
+
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+  }
+
+  /** @param {Outline} outline */
+  set(outline) {
+    this.outline = outline;
+    this.frame = null;
+    this.#falling = [];
+  }
+
+  /**
+   * @param {Frame} frame
+   * @param {number} elapsed s since the last picture
+   */
+  show(frame, elapsed) {
+    this.frame = frame;
+    if (!this.still) this.#drop(frame);
+    for (const one of this.#falling) one.age += elapsed;
+    this.#falling = this.#falling.filter((one) => one.age < FALL);
+    this.draw();
+  }
+
+  /** Hops that data crosses, in a row each. */
+  #rows() {
+    const routes = this.outline?.groups.flatMap((group) => group.route) ?? [];
+    return [...new Set(routes)].sort((a, b) => a - b).slice(0, 4);
+  }
+
+  /** @param {number} width @param {number} height @returns {Plan} */
+  #plan(width, height) {
+    const rows = this.#rows();
+    const left = Math.min(150, width * 0.2);
+    const right = width - Math.min(110, width * 0.16);
+    const gate = left + (right - left) * 0.52;
+    const foot = 34;
+    const tall = (height - foot) / Math.max(1, rows.length);
+    return { rows, left, right, gate, tall, bottom: height - foot / 2 };
+  }
+
+  /** The lanes of a row: for each flow the number of its lane, and how many there are. @param {number} hop */
+  #lanes(hop) {
+    const { outline } = this;
+    const [lanes, crossing] = [/** @type {Map<number, number>} */ (new Map()), /** @type {number[]} */ ([])];
+    outline?.flows.forEach(([, group], flow) => {
+      if (outline.groups[group].route.includes(hop)) crossing.push(flow);
+    });
+    const kind = outline?.hops[hop].lanes ?? "one";
+    if (kind === "flows") crossing.forEach((flow, n) => lanes.set(flow, Math.min(n, LANES - 1)));
+    const count = kind === "flows" ? Math.min(crossing.length, LANES) : kind === "ecn" ? 2 : 1;
+    return { kind, lanes, count: Math.max(1, count) };
+  }
+
+  draw() {
+    const { outline, frame } = this;
+    const { pen, width, height } = sharp(this.canvas);
+    pen.clearRect(0, 0, width, height);
+    if (!outline || !frame) return;
+    const colours = paints();
+    const plan = this.#plan(width, height);
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    this.#ways(pen, plan, colours, width);
+    plan.rows.forEach((hop, row) => this.#row(pen, plan, colours, hop, row, frame));
+    this.#returning(pen, plan, colours, frame);
+    this.#senders(pen, plan, colours, frame);
+    this.#receivers(pen, plan, colours);
+    this.#drops(pen, colours);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Plan} plan
+   * @param {import("./paint.js").Paints} colours
+   * @param {number} width
+   */
+  #ways(pen, plan, colours, width) {
+    pen.strokeStyle = colours.line;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    pen.moveTo(plan.right, plan.bottom);
+    pen.lineTo(plan.left * 0.5, plan.bottom);
+    pen.stroke();
+    pen.fillStyle = colours.muted;
+    pen.textAlign = "right";
+    pen.fillText("acknowledgments", Math.min(width - 6, plan.right + 100), plan.bottom + 1);
+  }
+
+  /**
+   * One hop: lanes, gate, way.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Plan} plan
+   * @param {import("./paint.js").Paints} colours
+   * @param {number} hop
+   * @param {number} row
+   * @param {Frame} frame
+   */
+  #row(pen, plan, colours, hop, row, frame) {
+    const outline = /** @type {Outline} */ (this.outline);
+    const { lanes, count, kind } = this.#lanes(hop);
+    const [top, titled] = [row * plan.tall, 22];
+    const [head, tail] = [plan.gate - 6, plan.left + 10];
+    const zone = plan.tall - titled - 16;
+    const lane = Math.min(kind === "one" ? 56 : 34, zone / count);
+    const first = top + titled + (zone - lane * count) / 2;
+    const middle = top + titled + zone / 2;
+    const state = frame.hops[hop];
+
+    pen.fillStyle = colours.muted;
+    pen.textAlign = "left";
+    const delay = state.rate_mbit > 0 ? ` · ${span((state.bytes * 8) / state.rate_mbit / 1e6)}` : "";
+    pen.fillText(`${outline.hops[hop].name}: ${outline.hops[hop].queue.kind}, ${state.packets} waiting${delay}`, tail, top + 12);
+    pen.textAlign = "right";
+    pen.fillText(rate(state.rate_mbit), plan.right, top + 12);
+    pen.textAlign = "left";
+    pen.fillStyle = colours.lane;
+    for (let i = 0; i < count; i++) {
+      const gap = lane > 6 ? 1.5 : 0.5;
+      round(pen, tail, first + i * lane + gap, head - tail, Math.max(1, lane - 2 * gap), Math.min(4, lane / 4));
+    }
+    if (kind === "ecn") {
+      pen.fillStyle = colours.muted;
+      pen.fillText("low latency", tail + 6, first + lane / 2);
+      pen.fillText("classic", tail + 6, first + lane * 1.5);
+    }
+    // The link: narrow where it is slow.
+    pen.strokeStyle = colours.muted;
+    pen.lineWidth = 1.5;
+    const mouth = 9;
+    pen.beginPath();
+    pen.moveTo(plan.gate - 4, first);
+    pen.lineTo(plan.gate + 8, middle - mouth);
+    pen.lineTo(plan.right, middle - mouth);
+    pen.moveTo(plan.gate - 4, first + lane * count);
+    pen.lineTo(plan.gate + 8, middle + mouth);
+    pen.lineTo(plan.right, middle + mouth);
+    pen.stroke();
+
+    /** @type {{ flow: number, flags: number, since: number }[][]} */
+    const queued = Array.from({ length: count }, () => []);
+    const { packets } = frame;
+    const size = Math.min(11, Math.max(3, lane - 4));
+    for (let i = 0; i < packets.length; i += 5) {
+      const [flow, flags, at, place, far] = packets.slice(i, i + 5);
+      if (at !== hop || !(flags & FORWARD)) continue;
+      if (place === QUEUE) {
+        const n = kind === "flows" ? (lanes.get(flow) ?? count - 1) : kind === "ecn" && !(flags & L4S) ? 1 : 0;
+        queued[Math.min(n, count - 1)].push({ flow, flags, since: far });
+      } else if (place === LINK || place === PROPAGATION) {
+        const [from, to] = place === LINK ? [plan.gate - 8, plan.gate + 10] : [plan.gate + 10, plan.right];
+        this.#packet(pen, from + ((to - from) * far) / WHOLE, middle, Math.min(size, 10), flow, flags, colours);
+      }
+    }
+    queued.forEach((waiting, n) => {
+      waiting.sort((a, b) => b.since - a.since);
+      const step = Math.min(size + 1.5, (head - tail - size) / Math.max(1, waiting.length));
+      const y = first + (n + 0.5) * lane;
+      // From the tail on, so that the head is on top.
+      for (let i = waiting.length - 1; i >= 0; i--) {
+        const { flow, flags } = waiting[i];
+        this.#packet(pen, head - size / 2 - i * step, y, size, flow, flags, colours, Math.max(step - 0.5, 1));
+      }
+    });
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {number} x @param {number} y @param {number} size @param {number} flow @param {number} flags
+   * @param {import("./paint.js").Paints} colours
+   * @param {number} [wide]
+   */
+  #packet(pen, x, y, size, flow, flags, colours, wide = size) {
+    const width = Math.min(size, wide);
+    pen.fillStyle = colourOf(/** @type {Outline} */ (this.outline), colours, flow);
+    if (size < 5 || width < 3) pen.fillRect(x - width / 2, y - size / 2, width, size);
+    else round(pen, x - width / 2, y - size / 2, width, size, 2);
+    if (flags & RESENT && size > 5) {
+      pen.fillStyle = colours.ground;
+      pen.fillRect(x - 1.2, y - 1.2, 2.4, 2.4);
+    }
+    if (flags & MARKED) {
+      pen.strokeStyle = colours.ink;
+      pen.lineWidth = 1;
+      pen.strokeRect(x - width / 2 - 1, y - size / 2 - 1, width + 2, size + 2);
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Plan} plan
+   * @param {import("./paint.js").Paints} colours
+   * @param {Frame} frame
+   */
+  #returning(pen, plan, colours, frame) {
+    const { packets } = frame;
+    const [from, to] = [plan.right, plan.left * 0.5];
+    for (let i = 0; i < packets.length; i += 5) {
+      const [flow, flags, , place, far] = packets.slice(i, i + 5);
+      if (flags & FORWARD && place <= PROPAGATION) continue;
+      // An acknowledgment in a queue of its own way is drawn where that way begins.
+      const share = place > PROPAGATION ? far / WHOLE : 0.02;
+      pen.fillStyle = colourOf(/** @type {Outline} */ (this.outline), colours, flow);
+      pen.beginPath();
+      pen.arc(from + (to - from) * share, plan.bottom, 2.2, 0, 7);
+      pen.fill();
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Plan} plan
+   * @param {import("./paint.js").Paints} colours
+   * @param {Frame} frame
+   */
+  #senders(pen, plan, colours, frame) {
+    const outline = /** @type {Outline} */ (this.outline);
+    const many = outline.flows.length > LABELS;
+    /** @type {[string, number][]} a name and the flow whose colour and window it has */
+    const labels = many
+      ? outline.groups.slice(0, LABELS).map((group, n) => [group.count > 1 ? `${group.count} × ${group.name}` : group.name, outline.flows.findIndex((flow) => flow[1] === n)])
+      : outline.flows.map(([name], flow) => [name, flow]);
+    const gap = Math.min(40, (plan.rows.length * plan.tall - 24) / Math.max(1, labels.length));
+    const top = 22 + (plan.rows.length * plan.tall - 24 - gap * labels.length) / 2;
+    labels.forEach(([name, flow], n) => {
+      const y = top + gap * (n + 0.5);
+      pen.fillStyle = colourOf(outline, colours, Math.max(0, flow));
+      round(pen, 6, y - 5, 10, 10, 2);
+      pen.fillStyle = colours.ink;
+      pen.textAlign = "left";
+      pen.fillText(cut(pen, name, plan.left - 30), 22, gap > 26 ? y - 6 : y);
+      const sender = frame.senders[flow];
+      if (gap > 26 && sender?.[0] != null) {
+        pen.fillStyle = colours.muted;
+        pen.fillText(cut(pen, `window ${Math.round(sender[0])}`, plan.left - 30), 22, y + 9);
+      }
+    });
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Plan} plan
+   * @param {import("./paint.js").Paints} colours
+   */
+  #receivers(pen, plan, colours) {
+    pen.strokeStyle = colours.muted;
+    pen.beginPath();
+    pen.moveTo(plan.right + 4, 24);
+    pen.lineTo(plan.right + 4, plan.rows.length * plan.tall - 8);
+    pen.stroke();
+    pen.fillStyle = colours.muted;
+    pen.textAlign = "left";
+    pen.fillText("receivers", plan.right + 10, (plan.rows.length * plan.tall) / 2 + 8);
+  }
+
+  /** Packets that were dropped begin to fall. @param {Frame} frame */
+  #drop(frame) {
+    const { width, height } = sharp(this.canvas);
+    const plan = this.#plan(width, height);
+    const colours = paints();
+    for (const [flow, hop, reason] of frame.drops.slice(-40)) {
+      const row = plan.rows.indexOf(hop);
+      if (row < 0 || !this.outline) continue;
+      const { lanes, count, kind } = this.#lanes(hop);
+      const zone = plan.tall - 38;
+      const lane = Math.min(kind === "one" ? 56 : 34, zone / count);
+      const n = kind === "flows" ? (lanes.get(flow) ?? 0) : 0;
+      const early = reason === "aqm" || reason === "evicted";
+      const x = reason === "link_loss" ? plan.gate + 30 : early ? plan.gate - 20 : plan.left + 14;
+      const y = row * plan.tall + 22 + (zone - lane * count) / 2 + (n + 0.5) * lane;
+      const jitter = ((frame.now / 1e3 + flow * 7 + this.#falling.length * 13) % 10) - 5;
+      this.#falling.push({ x: x + jitter, y, vx: jitter * 3, colour: colourOf(this.outline, colours, flow), reason, age: 0 });
+    }
+    if (this.#falling.length > 120) this.#falling.splice(0, this.#falling.length - 120);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {import("./paint.js").Paints} colours */
+  #drops(pen, colours) {
+    let labelled = "";
+    for (const one of [...this.#falling].reverse()) {
+      const share = one.age / FALL;
+      pen.globalAlpha = 1 - share;
+      const [x, y] = [one.x + one.vx * share, one.y + 70 * share * share + 14 * share];
+      pen.fillStyle = one.colour;
+      pen.fillRect(x - 4, y - 4, 8, 8);
+      pen.strokeStyle = colours.bad;
+      pen.lineWidth = 1.5;
+      pen.strokeRect(x - 5, y - 5, 10, 10);
+      if (labelled !== one.reason && share < 0.8) {
+        labelled = one.reason;
+        pen.fillStyle = colours.bad;
+        pen.textAlign = "left";
+        pen.fillText(REASONS[one.reason] ?? one.reason, x + 10, y + 2);
+      }
+    }
+    pen.globalAlpha = 1;
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {number} x @param {number} y @param {number} width @param {number} height @param {number} radius
+ */
+function round(pen, x, y, width, height, radius) {
+  pen.beginPath();
+  pen.roundRect(x, y, width, height, radius);
+  pen.fill();
+}
+
+/** @param {CanvasRenderingContext2D} pen @param {string} text @param {number} width */
+function cut(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  while (text.length > 1 && pen.measureText(`${text}…`).width > width) text = text.slice(0, -1);
+  return `${text}…`;
+}
+
+/** A duration in words. @param {number} seconds */
+export function span(seconds) {
+  if (seconds >= 1) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  if (seconds >= 1e-3) return `${(seconds * 1e3).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
+  return `${(seconds * 1e6).toFixed(0)} µs`;
+}
+
+/** A rate in words. @param {number} mbit */
+export function rate(mbit) {
+  if (mbit >= 1000) return `${+(mbit / 1000).toPrecision(3)} Gbit/s`;
+  return mbit >= 1 ? `${+mbit.toPrecision(3)} Mbit/s` : `${+(mbit * 1000).toPrecision(3)} kbit/s`;
+}
