@@ -33,6 +33,7 @@ mod memory;
 mod new;
 mod output;
 mod output_file;
+mod play;
 mod plot;
 #[cfg(feature = "host")]
 mod probe;
@@ -89,6 +90,7 @@ enum Command {
     Schema,
     Diff(diff::Args),
     Plot(plot::Plot),
+    Play(play::Play),
     Reproduce(reproduce::Reproduce),
     Lab(lab::Lab),
     New(new::New),
@@ -140,6 +142,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Schema => term::print_json(&narrows_scenario::schema::json_schema()),
         Command::Diff(args) => diff::main(&args),
         Command::Plot(args) => plot::main(&args),
+        Command::Play(args) => play::main(&args),
         Command::Reproduce(args) => reproduce::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::New(args) => new::main(&args, &taken),

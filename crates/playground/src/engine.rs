@@ -7,14 +7,16 @@ use crate::outline::Outline;
 use crate::protocol::{Complaint, Line, Played, Reply, Request, Text};
 use narrows_core::{Span, Time};
 use narrows_results::Series;
-use narrows_scenario::{NoTraces, Record, Scenario};
+use narrows_scenario::{NoTraces, Record, Scenario, Traces};
 use narrows_world::{Unwatched, Wanted, World as _};
 use std::collections::HashSet;
+use std::fmt;
 
 /// The simulator behind one page.
-#[derive(Debug)]
 pub struct Engine {
     limits: Limits,
+    /// Traces that a scenario may name, beside the built-in ones.
+    traces: Option<Box<dyn Traces + Send>>,
     /// What is being played: one scenario, or two side by side.
     seats: [Option<Player>; 2],
 }
@@ -29,7 +31,12 @@ const FILE: &str = "scenario";
 impl Engine {
     /// An engine that refuses what exceeds these limits.
     pub const fn new(limits: Limits) -> Engine {
-        Engine { limits, seats: [None, None] }
+        Engine { limits, traces: None, seats: [None, None] }
+    }
+
+    /// The same, with traces that a scenario may name.
+    pub fn with_traces(self, traces: Box<dyn Traces + Send>) -> Engine {
+        Engine { traces: Some(traces), ..self }
     }
 
     /// Answers a request, JSON for JSON. What cannot be done is an answer, too: `{"error": {"line", "message"}}`.
@@ -44,17 +51,16 @@ impl Engine {
     fn reply(&mut self, request: Request) -> Result<Reply, Complaint> {
         Ok(match request {
             Request::Catalogue => Reply::Catalogue(Catalogue::new()),
-            Request::Read { text } => Reply::Scenario(read(text)?),
-            Request::Edit { text, edits } => Reply::Scenario(read(edit::apply(&text, &edits)?)?),
+            Request::Read { text } => Reply::Scenario(self.read(text)?),
+            Request::Edit { text, edits } => Reply::Scenario(self.read(edit::apply(&text, &edits)?)?),
             Request::Run { text, points } => Reply::Run(Box::new(self.run(&text, points)?)),
             Request::Open { seat, text, at } => {
-                let place = self.seats.get_mut(seat).ok_or_else(no_seat)?;
                 // First, so that two runs do not need their memory at once.
-                *place = None;
-                let scenario = parse(&text)?;
+                *self.seats.get_mut(seat).ok_or_else(no_seat)? = None;
+                let scenario = self.parse(&text)?;
                 let wanted = Player::wanted(self.limits.budget(&scenario));
                 self.limits.check(&scenario, &wanted)?;
-                let player = place.insert(Player::new(scenario, &wanted));
+                let player = self.seats[seat].insert(Player::new(scenario, &wanted));
                 Reply::Frame(player.advance(Time::from_ns(at))?)
             }
             Request::Frame { seat, to } => {
@@ -65,7 +71,7 @@ impl Engine {
     }
 
     fn run(&self, text: &str, points: u32) -> Result<Played, Complaint> {
-        let scenario = parse(text)?;
+        let scenario = self.parse(text)?;
         let points = points.clamp(2, POINTS);
         let interval = (scenario.duration / u64::from(points)).max(Span::us(1));
         // The flows that are followed have figures that others do not have, so their number stays.
@@ -81,22 +87,32 @@ impl Engine {
         let series = result.series.iter().filter(is_shown).map(Line::from).collect();
         Ok(Played { summary, series })
     }
+
+    fn read(&self, text: String) -> Result<Text, Complaint> {
+        let outline = Outline::from(&self.parse(&text)?);
+        Ok(Text { text, outline })
+    }
+
+    /// A scenario that the simulator takes.
+    fn parse(&self, text: &str) -> Result<Scenario, Complaint> {
+        let traces: &dyn Traces = match &self.traces {
+            Some(traces) => traces.as_ref(),
+            None => &NoTraces,
+        };
+        let scenario = Scenario::parse(text, FILE, traces)?;
+        narrows_sim::Simulator.check(&scenario).map_err(|error| Complaint::new(error.to_string()))?;
+        Ok(scenario)
+    }
 }
 
 fn no_seat() -> Complaint {
     Complaint::new("nothing is being played there")
 }
 
-/// A scenario that the simulator takes.
-fn parse(text: &str) -> Result<Scenario, Complaint> {
-    let scenario = Scenario::parse(text, FILE, &NoTraces)?;
-    narrows_sim::Simulator.check(&scenario).map_err(|error| Complaint::new(error.to_string()))?;
-    Ok(scenario)
-}
-
-fn read(text: String) -> Result<Text, Complaint> {
-    let outline = Outline::from(&parse(&text)?);
-    Ok(Text { text, outline })
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("limits", &self.limits).field("seats", &self.seats).finish_non_exhaustive()
+    }
 }
 
 impl From<&Series> for Line {

@@ -101,6 +101,7 @@ pages! {
     live_performance "docs/book/src/live-performance.md";
     packets "docs/book/src/packets.md";
     performance "docs/book/src/performance.md";
+    playground "docs/book/src/playground.md";
     probe "docs/book/src/probe.md";
     python "docs/book/src/python.md";
     qdisc "docs/book/src/qdisc.md";

@@ -20,6 +20,7 @@ mod measure;
 mod new;
 #[cfg(unix)]
 mod outputs;
+mod play;
 mod plot;
 #[cfg(target_os = "linux")]
 mod probe;
