@@ -15,7 +15,7 @@ import { inWords, moment } from "./words.js";
 /** @typedef {import("./protocol").ScenarioText} ScenarioText */
 
 const SECOND = 1e9;
-const POINTS = 400;
+const POINTS = 250;
 /** How often the moment is said in words, ms. */
 const SAID = 2000;
 
@@ -42,6 +42,8 @@ let said = 0;
 
 const player = new Player(show, fail, () => {
   places.play.textContent = player.playing ? "Pause" : "Play";
+  // While it plays, a reader of the screen is left in peace.
+  places.moment.setAttribute("aria-live", player.playing ? "off" : "polite");
   if (!player.playing) say(true);
 });
 
@@ -122,7 +124,7 @@ async function latest(work) {
 async function present(scenario, at) {
   const before = performance.now();
   const both = [scenario];
-  if (versus) both.push(await ask({ ask: "edit", text: scenario.text, edits: [{ table: { hop }, key: ["queue"], value: versus }] }));
+  if (versus) both.push(await ask({ ask: "edit", text: scenario.text, edits: [{ table: { hop }, key: ["queue"], value: rival(scenario) }] }));
   const results = await Promise.all(both.map(({ text }) => ask({ ask: "run", text, points: POINTS })));
   [shown, played] = [both, results];
   places.fault.hidden = true;
@@ -141,6 +143,14 @@ async function present(scenario, at) {
   furnish();
   await player.open(shown.map(({ text }) => text), Math.min(at, scenario.outline.duration));
   performance.measure("change to picture", { start: before });
+}
+
+/** The other queue, with the same buffer if that is counted in packets. @param {ScenarioText} scenario */
+function rival({ outline }) {
+  const { kind, params: { limit } } = outline.hops[hop].queue;
+  const param = (/** @type {string} */ name) => catalogue.queues.find((one) => one.name === name)?.params.find((one) => one.name === "limit");
+  const isSet = /^[\d.]+p$/.test(limit ?? "") && limit !== param(kind)?.default;
+  return isSet && param(versus) ? `${versus}:limit=${limit}` : versus;
 }
 
 function drawStrips() {
@@ -185,7 +195,11 @@ function change(edits, mayStep = false) {
 /** @param {string} text @param {number} [at] ns */
 async function use(text, at = 0) {
   hop = 0;
-  await latest(async () => present(await ask({ ask: "read", text }), at));
+  await latest(async () => {
+    await present(await ask({ ask: "read", text }), at);
+    // A full-sized packet for each picture: as fast as an eye can follow.
+    setSpeed(Math.min(1, (packetTime() / SECOND) * player.most));
+  });
 }
 
 /** Follows the address. */
@@ -217,7 +231,7 @@ function setSpeed(speed) {
 }
 
 /** The time of a full-sized packet on the link. */
-const packetTime = () => 12_000 / Math.max(0.001, shown[0]?.outline.hops[hop].rate_mbit ?? 1) * 1000;
+const packetTime = () => 12e6 / Math.max(0.001, shown[0]?.outline.hops[hop].rate_mbit ?? 1);
 const roundTrip = () => (shown[0]?.outline.groups[0]?.rtt_ms[0] ?? 10) * 1e6;
 
 /** The pictures as they are, in one image. */

@@ -17,11 +17,11 @@ export function paints() {
 /**
  * The colour of a flow: its own among a few flows, its group's among many.
  * @param {Outline} outline
- * @param {Paints} paints
+ * @param {Paints} colours
  * @param {number} flow
  * @returns {string}
  */
-export function colourOf(outline, paints, flow) {
+export function colourOf(outline, colours, flow) {
   const own = outline.count <= FLOWS ? flow : (outline.flows[flow]?.[1] ?? 0);
-  return paints.flows[own % FLOWS];
+  return colours.flows[own % FLOWS];
 }

@@ -44,7 +44,7 @@ export class Player {
   }
 
   /**
-   * Plays these scenarios from a time on.
+   * Plays these scenarios from a time on; fails as the engine does.
    * @param {string[]} texts
    * @param {number} at ns
    */
@@ -54,10 +54,13 @@ export class Player {
     this.#busy = true;
     try {
       const frames = await Promise.all(texts.map((text, seat) => ask({ ask: "open", seat, text, at: Math.round(at) })));
-      if (turn !== this.#turn) return;
-      this.#took(frames, 0);
+      if (turn === this.#turn) this.#took(frames, 0);
     } catch (error) {
-      if (turn === this.#turn) this.#failed(error);
+      // An engine that refused has nothing to play.
+      this.#texts = [];
+      this.playing = false;
+      this.changed();
+      throw error;
     } finally {
       if (turn === this.#turn) this.#busy = false;
     }
@@ -66,8 +69,9 @@ export class Player {
   /** Goes to a time; back means from the start, since a run is only played forwards. @param {number} to ns */
   async seek(to) {
     to = Math.max(0, Math.min(to, this.end || to));
-    if (to < this.#now || this.#busy) await this.open(this.#texts, to);
-    else await this.#advance(to, 0);
+    if (!this.#texts.length) return;
+    if (to >= this.#now && !this.#busy) await this.#advance(to, 0);
+    else await this.open(this.#texts, to).catch((error) => this.#failed(error));
   }
 
   /** @param {boolean} playing */
@@ -116,7 +120,7 @@ export class Player {
   /** @param {number} time ms */
   #tick(time) {
     requestAnimationFrame((next) => this.#tick(next));
-    if (!this.playing || this.#busy || document.hidden) {
+    if (!this.playing || this.#busy || !this.#texts.length || document.hidden) {
       if (!this.#busy) this.#last = 0;
       return;
     }

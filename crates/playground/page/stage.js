@@ -21,6 +21,8 @@ const WHOLE = 10_000;
 const LANES = 40;
 /** How long a dropped packet falls, s of the viewer's time. */
 const FALL = 0.9;
+/** Tallest lane, and largest packet, px. */
+const [TALLEST, LARGEST] = [40, 14];
 /** Labels of senders at most. */
 const LABELS = 12;
 
@@ -49,6 +51,10 @@ export class Stage {
     this.outline = outline;
     this.frame = null;
     this.#falling = [];
+    const rows = this.#rows();
+    const most = Math.max(...rows.map((hop) => this.#lanes(hop).count), Math.min(outline.flows.length, LABELS));
+    const height = 54 + rows.length * Math.max(rows.length > 1 ? 110 : 130, Math.min(270, 40 + most * 34));
+    this.canvas.style.setProperty("--height", `${height}px`);
   }
 
   /**
@@ -143,7 +149,7 @@ export class Stage {
     const [top, titled] = [row * plan.tall, 22];
     const [head, tail] = [plan.gate - 6, plan.left + 10];
     const zone = plan.tall - titled - 16;
-    const lane = Math.min(kind === "one" ? 56 : 34, zone / count);
+    const lane = Math.min(TALLEST, zone / count);
     const first = top + titled + (zone - lane * count) / 2;
     const middle = top + titled + zone / 2;
     const state = frame.hops[hop];
@@ -151,9 +157,10 @@ export class Stage {
     pen.fillStyle = colours.muted;
     pen.textAlign = "left";
     const delay = state.rate_mbit > 0 ? ` · ${span((state.bytes * 8) / state.rate_mbit / 1e6)}` : "";
-    pen.fillText(`${outline.hops[hop].name}: ${outline.hops[hop].queue.kind}, ${state.packets} waiting${delay}`, tail, top + 12);
+    const title = `${outline.hops[hop].name}: ${outline.hops[hop].queue.kind}, ${state.packets} waiting${delay}`;
+    pen.fillText(cut(pen, title, plan.right - tail), tail, top + 12);
     pen.textAlign = "right";
-    pen.fillText(rate(state.rate_mbit), plan.right, top + 12);
+    pen.fillText(rate(state.rate_mbit), plan.right - 4, middle + 20);
     pen.textAlign = "left";
     pen.fillStyle = colours.lane;
     for (let i = 0; i < count; i++) {
@@ -181,7 +188,10 @@ export class Stage {
     /** @type {{ flow: number, flags: number, since: number }[][]} */
     const queued = Array.from({ length: count }, () => []);
     const { packets } = frame;
-    const size = Math.min(11, Math.max(3, lane - 4));
+    const size = Math.min(LARGEST, Math.max(3, lane - 4));
+    // On the way they are as far apart as full-sized packets are, at this rate.
+    const apart = ((plan.right - plan.gate - 10) * 12e-3) / Math.max(1e-6, state.rate_mbit * Math.max(state.delay_ms, 0.001));
+    const under = Math.max(1.5, Math.min(size, 12, apart - 1));
     for (let i = 0; i < packets.length; i += 5) {
       const [flow, flags, at, place, far] = packets.slice(i, i + 5);
       if (at !== hop || !(flags & FORWARD)) continue;
@@ -190,13 +200,21 @@ export class Stage {
         queued[Math.min(n, count - 1)].push({ flow, flags, since: far });
       } else if (place === LINK || place === PROPAGATION) {
         const [from, to] = place === LINK ? [plan.gate - 8, plan.gate + 10] : [plan.gate + 10, plan.right];
-        this.#packet(pen, from + ((to - from) * far) / WHOLE, middle, Math.min(size, 10), flow, flags, colours);
+        this.#packet(pen, from + ((to - from) * far) / WHOLE, middle, Math.min(size, 12), flow, flags, colours, under);
       }
     }
     queued.forEach((waiting, n) => {
       waiting.sort((a, b) => b.since - a.since);
-      const step = Math.min(size + 1.5, (head - tail - size) / Math.max(1, waiting.length));
+      // A limit that the queue has set itself is a line in the lane.
+      const owner = kind === "flows" ? [...lanes].find(([, at]) => at === n)?.[0] : undefined;
+      const own = state.flow_gauges.find(([of, name]) => of === owner && name === "limit_packets")?.[2];
+      const limit = own ?? (kind === "one" ? (state.gauges.find(([name]) => name === "limit_packets")?.[1] ?? 0) : 0);
+      const step = Math.min(size + 1.5, (head - tail - size) / Math.max(1, waiting.length, limit));
       const y = first + (n + 0.5) * lane;
+      if (limit && lane > 12) {
+        pen.fillStyle = colours.ink;
+        pen.fillRect(head - limit * step - 2, y - lane / 2 + 2, 2, lane - 4);
+      }
       // From the tail on, so that the head is on top.
       for (let i = waiting.length - 1; i >= 0; i--) {
         const { flow, flags } = waiting[i];
@@ -291,7 +309,7 @@ export class Stage {
     pen.stroke();
     pen.fillStyle = colours.muted;
     pen.textAlign = "left";
-    pen.fillText("receivers", plan.right + 10, (plan.rows.length * plan.tall) / 2 + 8);
+    if (plan.left > 100) pen.fillText("receivers", plan.right + 10, (plan.rows.length * plan.tall) / 2 + 8);
   }
 
   /** Packets that were dropped begin to fall. @param {Frame} frame */
@@ -304,7 +322,7 @@ export class Stage {
       if (row < 0 || !this.outline) continue;
       const { lanes, count, kind } = this.#lanes(hop);
       const zone = plan.tall - 38;
-      const lane = Math.min(kind === "one" ? 56 : 34, zone / count);
+      const lane = Math.min(TALLEST, zone / count);
       const n = kind === "flows" ? (lanes.get(flow) ?? 0) : 0;
       const early = reason === "aqm" || reason === "evicted";
       const x = reason === "link_loss" ? plan.gate + 30 : early ? plan.gate - 20 : plan.left + 14;

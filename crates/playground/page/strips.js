@@ -60,11 +60,11 @@ export function stripsOf(outline, series, gauge) {
     { title: "Delay that queues add", unit: "ms", lines: [...delay, ...perFlow("rtt_ms", above(1)), ...perFlow("one_way_ms", above(0.5))] },
     { title: "Throughput", unit: "Mbit/s", lines: perFlow("throughput_mbit") },
     { title: "Window", unit: "packets", lines: perFlow("cwnd_packets") },
-    { title: `What the queue thinks: ${chosen?.replaceAll("_", " ")}`, unit: "", lines: think },
+    { title: `State of the queue: ${chosen?.replaceAll("_", " ")}`, unit: "", lines: think },
     { title: "Subflows: sent (dashed) and delivered", unit: "Mbit/s", lines: subflows },
     { title: "What the sender believes (1: a queue of its own, −1: a shared one)", unit: "", lines: verdict },
   ].flatMap((strip) => {
-    const most = strip.lines.reduce((most, { line }) => line.values.reduce((a, b) => Math.max(a, b), most), 0);
+    const most = strip.lines.reduce((so, { line }) => line.values.reduce((a, b) => Math.max(a, b), so), 0);
     return strip.lines.length ? [{ ...strip, most }] : [];
   });
 }

@@ -59,7 +59,7 @@ impl Engine {
                 *self.seats.get_mut(seat).ok_or_else(no_seat)? = None;
                 let scenario = self.parse(&text)?;
                 let wanted = Player::wanted(self.limits.budget(&scenario));
-                self.limits.check(&scenario, &wanted)?;
+                self.limits.check(&scenario, &Player::kept())?;
                 let player = self.seats[seat].insert(Player::new(scenario, &wanted));
                 Reply::Frame(player.advance(Time::from_ns(at))?)
             }

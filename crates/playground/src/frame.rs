@@ -73,6 +73,11 @@ impl Player {
         Wanted { budget: Some(budget), ..Wanted::packets(Capture { limit: u32::MAX, ..Capture::default() }) }
     }
 
+    /// The same with as many packets as the log has at one time.
+    pub(crate) fn kept() -> Wanted {
+        Wanted::packets(Capture { limit: EVENTS as u32, ..Capture::default() })
+    }
+
     /// A run at its start.
     pub(crate) fn new(scenario: Scenario, wanted: &Wanted) -> Player {
         let flows = scenario.flows.iter().map(|flow| flow.count as usize).sum();

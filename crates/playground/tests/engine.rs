@@ -106,6 +106,17 @@ fn a_place_can_be_opened_in_the_middle() {
     assert_eq!(but_ways_back(&opened), but_ways_back(&played));
 }
 
+/// A minute of 60 Mbit/s: what has been read of the log is forgotten, so that it fits into a tab.
+#[test]
+fn a_long_run_is_played_within_the_memory_of_a_tab() {
+    let long = SMALL.replace("10mbit", "60mbit").replace("2s", "60s");
+    let mut engine = Engine::new(Limits::TAB);
+    let opened = ask(&mut engine, &json!({"ask": "open", "seat": 0, "text": long, "at": 59_000_000_000_u64}));
+    assert_eq!(opened["error"], Value::Null);
+    let frame = ask(&mut engine, &json!({"ask": "frame", "seat": 0, "to": 60_000_000_000_u64}));
+    assert!(frame["hops"][0]["packets"].as_u64() > Some(0), "{frame}");
+}
+
 #[test]
 fn edits_leave_the_rest_as_it_was_written() {
     let edit = |edits: Value| asked(&json!({"ask": "edit", "text": SMALL, "edits": edits}));
