@@ -18,6 +18,7 @@ test *ARGS:
 # What review does not need to look for: warnings, and arrows between crates.
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
+    cargo xtask lfq --check
     cargo xtask arrows
 
 # Format all files, those declared by the registries' macros too.

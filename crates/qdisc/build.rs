@@ -100,7 +100,7 @@ fn version(clang: &str) -> Option<u32> {
 }
 
 /// Each has a header in `c/include/narrows` and a shell for it in `c/test`.
-const DISCIPLINES: [&str; 4] = ["cocoa", "cp", "fq_codel_fair", "fq_cp"];
+const DISCIPLINES: [&str; 5] = ["cocoa", "cp", "fq_codel_fair", "fq_cp", "lfq"];
 /// Each has a source in `c/bpf`.
 const PROGRAMS: [&str; 2] = ["cocoa", "cp"];
 /// What the programs are tested with.

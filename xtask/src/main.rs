@@ -7,11 +7,13 @@ mod book;
 mod dist;
 mod fmt;
 mod instructions;
+mod lfq;
 mod pgo;
 
 const USAGE: &str = "\
 cargo xtask arrows          dependencies between the workspace's crates point one way
 cargo xtask fmt [--check]   formats every Rust file, those that a macro declares as modules too
+cargo xtask lfq [--check]   the policies of the queue lfq, from their text, in Rust and C
 cargo xtask dist [--target TRIPLE] [--profile NAME]
                             a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
 cargo book                  the book, made as on the web in target/book, and its links followed
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         ["arrows"] => arrows::check(),
         ["fmt"] => fmt::format(fmt::Mode::Write),
         ["fmt", "--check"] => fmt::format(fmt::Mode::Check),
+        ["lfq"] => lfq::policies(fmt::Mode::Write),
+        ["lfq", "--check"] => lfq::policies(fmt::Mode::Check),
         #[cfg(feature = "book")]
         ["book"] => book::make(),
         ["instructions"] => instructions::count(instructions::Mode::Check),

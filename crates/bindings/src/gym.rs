@@ -10,6 +10,7 @@ use pyo3::types::PyByteArray;
 use std::sync::{Arc, Mutex};
 
 mod agent;
+mod buffer;
 mod env;
 pub(crate) mod monitor;
 mod setup;
@@ -19,6 +20,11 @@ const CHUNK: usize = 8;
 
 /// The arrays of a step: observations (float32), rewards (float64), ends of episodes (bool), facts (float32).
 type Arrays<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
+
+/// Names of the features that LFQ's policy sees.
+pub(crate) fn features() -> Vec<&'static str> {
+    narrows_core::queue::lfq::Features::RANGES.iter().map(|&(name, _)| name).collect()
+}
 
 /// Several environments of one kind.
 #[pyclass(name = "Envs", module = "narrows._narrows")]

@@ -34,6 +34,7 @@ pub use narrows_core::extensions::Extensions;
 pub fn fill(module: &Bound<'_, PyModule>, extensions: Extensions) -> PyResult<()> {
     registry::extend(extensions).map_err(|error| PyImportError::new_err(error.to_string()))?;
     module.add_class::<gym::Envs>()?;
+    module.add("FEATURES", gym::features())?;
     module.add_class::<gym::monitor::Monitor>()?;
     module.add_class::<own::controller::ControllerBase>()?;
     module.add_class::<own::controller::PyAck>()?;

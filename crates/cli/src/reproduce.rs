@@ -37,6 +37,8 @@ enum What {
     Tonopah(paper::Paper),
     /// Detecting fair queuing when a flow starts, to choose the control that fits (2020)
     Startup(paper::Paper),
+    /// LFQ: buffers per flow that are learned (after a paper of 2020), beside cocoa
+    Lfq(paper::Paper),
     /// Every controller over every discipline: goodput, delay, fairness
     BothSides(paper::Paper),
     /// Every discipline in one table: utilisation, delay, fairness, change, overload
@@ -58,6 +60,7 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::ThinStreams(args)) => paper::main("thin-streams", args),
         Some(What::Tonopah(args)) => paper::main("tonopah", args),
         Some(What::Startup(args)) => paper::main("startup", args),
+        Some(What::Lfq(args)) => paper::main("lfq", args),
         Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
         Some(What::LinuxLab(args)) => drawn::main(args),

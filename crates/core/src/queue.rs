@@ -312,5 +312,6 @@ queues! {
     fq_pie::FqPie, "Flow queues with new flows first, PIE on each (Linux: fq_pie).";
     fq_cp::FqCp, "Fair queuing, each flow with a congestion policer of its own.";
     cocoa::Cocoa, "Fair queuing whose buffers fit each flow's congestion control (Bachl et al., 2019).";
+    lfq::Lfq, "Fair queuing whose buffers follow a learned policy (after Bachl et al., 2020).";
     cake::Cake, "A shaper with host isolation, tins and COBALT on each flow (Linux: cake).";
 }

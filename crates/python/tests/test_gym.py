@@ -175,3 +175,71 @@ def test_a_reset_is_quick():
         best = min(best, time.perf_counter() - started)
     # With all checks of the tests' build; the book has the figure of a release.
     assert best / 100 < 0.005
+
+
+BUFFER = {"rate": "10mbit", "rtt": "20ms", "duration": "4s"}
+
+
+def test_buffers_in_a_vector_are_buffers_alone():
+    arguments = {"flows": ("1xcubic", "1xnew_reno,1xbbr"), "duration": "500ms", "rate_step": (0.5, 2.0)}
+    actions = np.random.default_rng(3).uniform(-1, 1, (30, 12)).astype(np.float32)
+    alone = [episode(gym.FlowBuffer(**arguments), 40 + n, actions[:, n]) for n in range(12)]
+    for threads in (1, 3):
+        many = gym.FlowBufferVector(12, threads=threads, **arguments)
+        rows = [(many.reset(seed=40)[0], np.zeros(12))]
+        rows += [many.step(row.reshape(12, 1))[:2] for row in actions]
+        for n in range(12):
+            assert same(alone[n], [(seen[n], rewards[n]) for seen, rewards in rows])
+
+
+def whole(env, action):
+    """Means of an episode: throughput (Mbit/s), time in the queue (ms), reward per second."""
+    env.reset(seed=3)
+    used, waited, rewards, over = [], [], 0.0, False
+    while not over:
+        _, reward, _, over, info = env.step(np.array([action], np.float32))
+        used.append(info["throughput_mbit"])
+        waited.append(info["delay_ms"])
+        rewards += reward
+    # A step is the time of ten packets.
+    return np.mean(used), np.mean(waited), rewards / (len(used) * 0.012), np.mean(np.multiply(used, waited)) / 1e3
+
+
+def test_a_buffer_grows_and_shrinks_with_the_action():
+    env = gym.FlowBuffer(flows="1xcubic", alpha=10.0, **BUFFER)
+    small, same_again, large = (whole(env, action) for action in (-1.0, 0.0, 1.0))
+    assert small[1] < same_again[1] < large[1]
+    # A hundred packets at 10 Mbit/s wait 120 ms.
+    assert same_again[1] > 60
+    for used, _, reward, queue in (small, same_again, large):
+        assert reward == pytest.approx(used - 10 * queue, rel=1e-3)
+
+
+def test_another_queue_in_the_learners_place_ignores_it():
+    env = gym.FlowBuffer(flows="1xcubic", queue="fq:flow_limit=20p", **BUFFER)
+    assert whole(env, -1.0) == whole(env, 1.0)
+    assert whole(env, 0.0)[1] < 25, "twenty packets wait 24 ms"
+
+
+def test_the_features_of_a_buffer_have_names():
+    env = gym.FlowBuffer(**BUFFER)
+    seen, _ = env.reset(seed=1)
+    assert seen.shape == (len(gym.FEATURES),)
+    seen, *_ = env.step(np.zeros(1, np.float32))
+    assert 2 ** (8 * seen[gym.FEATURES.index("limit")]) - 1 == pytest.approx(100, rel=1e-4), "the first limit"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"every": 0}, "every: 0; allowed"),
+        ({"duration": "1ms"}, "duration: allowed: 10ms to 3600s"),
+        ({"rate_step": 0.0}, r"rate_step: \(0, 0\); allowed"),
+        ({"queue": "fq,cocoa"}, "queue: 2 queues; allowed: one"),
+        ({"flows": ()}, "flows: none; allowed"),
+        ({"alpha": math.nan}, "weights: .*finite"),
+    ],
+)
+def test_wrong_arguments_of_buffers(arguments, says):
+    with pytest.raises(nw.ScenarioError, match=says):
+        gym.FlowBuffer(**arguments)

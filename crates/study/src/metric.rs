@@ -32,6 +32,11 @@ pub struct Metric {
     pub(crate) rms: Option<Rms>,
     /// The difference of another metric to its value in another cell, in percent of that value.
     pub(crate) more_than: Option<Elsewhere>,
+    /// The same as a difference, in the metric's own unit.
+    pub(crate) minus: Option<Elsewhere>,
+    /// A sum of other metrics of the same run, each times a factor.
+    #[serde(default)]
+    pub(crate) sum: Vec<Term>,
     /// The probability that chance alone makes another metric's mean differ this much from that in another cell (Welch's test).
     pub(crate) welch: Option<Elsewhere>,
     /// Another metric that gives each run's weight in the mean.
@@ -43,6 +48,15 @@ pub struct Metric {
     pub(crate) quantile: Option<f64>,
     /// Percent of the runs in which another metric is beyond a limit, with the bounds of Clopper and Pearson.
     pub(crate) share: Option<Beyond>,
+}
+
+/// A term of a sum.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Term {
+    pub(crate) metric: String,
+    #[serde(default = "one")]
+    pub(crate) times: f64,
 }
 
 /// Runs in which a metric is beyond a limit.
@@ -123,13 +137,21 @@ pub(crate) struct Rms {
     pub(crate) metric: String,
 }
 
+impl Metric {
+    /// Another cell that it is compared with in each run.
+    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.more_than.as_ref().or(self.minus.as_ref())
+    }
+}
+
 impl Study {
     pub(crate) fn check_metric(&self, m: &Metric) -> Result<(), String> {
-        let others = [m.more_than.is_some(), m.welch.is_some(), m.share.is_some()];
+        let others =
+            [m.more_than.is_some(), m.minus.is_some(), !m.sum.is_empty(), m.welch.is_some(), m.share.is_some()];
         let sources = [m.summary.is_some(), m.series.is_some(), m.rms.is_some()];
         if sources.iter().chain(&others).filter(|&&given| given).count() != 1 {
             return Err(format!(
-                "metric {:?}: give one of `summary`, `series`, `rms`, `more_than`, `welch`, `share`",
+                "metric {:?}: give one of `summary`, `series`, `rms`, `sum`, `more_than`, `minus`, `welch`, `share`",
                 m.name
             ));
         }
@@ -161,9 +183,18 @@ impl Study {
                 ))
             };
         }
-        let Some(elsewhere) = m.more_than.as_ref().or(m.welch.as_ref()) else { return Ok(()) };
+        for term in &m.sum {
+            let of = self.metric(&term.metric)?;
+            if of.summary.is_none() && of.series.is_none() {
+                return Err(format!(
+                    "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
+                    m.name, of.name
+                ));
+            }
+        }
+        let Some(elsewhere) = m.elsewhere().or(m.welch.as_ref()) else { return Ok(()) };
         let of = self.metric(&elsewhere.metric)?;
-        if of.welch.is_some() || of.share.is_some() || (m.more_than.is_some() && of.more_than.is_some()) {
+        if of.welch.is_some() || of.share.is_some() || (m.welch.is_none() && of.elsewhere().is_some()) {
             return Err(format!(
                 "metric {:?}: {:?} is itself computed from other metrics; allowed: a metric that reads results",
                 m.name, of.name

@@ -1,6 +1,6 @@
 //! Makes rows from runs: combines the runs of a cell, or of pooled cells.
 use crate::cells::Cell;
-use crate::metric::{Beyond, Elsewhere, Metric};
+use crate::metric::{Beyond, Elsewhere, Metric, Term};
 use crate::model::{Study, wanted};
 use crate::rule::{Stated, recorded};
 use crate::spread::Spread;
@@ -171,16 +171,31 @@ impl Runs<'_> {
 
     /// The metric in each run of these cells that has it; empty for a test.
     fn samples(&self, m: usize, members: &[usize]) -> Vec<f64> {
-        let plain = |cell: usize, m: usize| self.values[cell].iter().map(move |run| run.get(m).copied().flatten());
-        match &self.study.metrics[m].more_than {
+        let plain = |cell: usize, m: usize| self.values[cell].iter().map(move |run| self.figure(m, run));
+        let metric = &self.study.metrics[m];
+        match metric.elsewhere() {
             None => members.iter().flat_map(|&n| plain(n, m)).flatten().collect(),
             Some(more) => {
                 let Some(of) = self.of(more) else { return Vec::new() };
                 let pairs = members.iter().filter_map(|&n| Some((n, self.elsewhere(n, more)?)));
                 let runs = pairs.flat_map(|(n, other)| plain(n, of).zip(plain(other, of)));
-                runs.filter_map(|(a, b)| Some(100.0 * (a? / b? - 1.0))).collect()
+                let compared = |a: f64, b: f64| if metric.minus.is_some() { a - b } else { 100.0 * (a / b - 1.0) };
+                runs.filter_map(|(a, b)| Some(compared(a?, b?))).collect()
             }
         }
+    }
+
+    /// The metric in a run: as it was read, or a sum of others.
+    fn figure(&self, m: usize, run: &[Option<f64>]) -> Option<f64> {
+        let metric = &self.study.metrics[m];
+        if metric.sum.is_empty() {
+            return run.get(m).copied().flatten();
+        }
+        let term = |term: &Term| {
+            let of = self.study.metric_index(&term.metric).ok()?;
+            Some(term.times * run.get(of).copied().flatten()?)
+        };
+        metric.sum.iter().map(term).sum()
     }
 
     /// The metric in each run of these cells that has it, and its weight.

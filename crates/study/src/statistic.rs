@@ -26,7 +26,7 @@ impl Metric {
 
     /// Whether it is computed from other metrics or other cells.
     pub fn is_derived(&self) -> bool {
-        self.more_than.is_some() || self.welch.is_some() || self.share.is_some()
+        self.elsewhere().is_some() || !self.sum.is_empty() || self.welch.is_some() || self.share.is_some()
     }
 }
 

@@ -138,6 +138,8 @@ fn plain(path: &str) -> Metric {
         series: None,
         rms: None,
         more_than: None,
+        minus: None,
+        sum: Vec::new(),
         welch: None,
         weight: None,
         quartiles: false,

@@ -2,22 +2,25 @@
 use narrows_core::congestion::{
     Ack, CongestionController, Loss, PathHint, Reduction, SendLimits, Sent, Underuse, open as controllers,
 };
+use narrows_core::queue::lfq::Features;
 use narrows_core::queue::open as queues;
 use narrows_core::queue::{Backlog, Ctx, LinkHint, Next, QueueDiscipline};
 use narrows_core::registry::DynParams;
 use narrows_core::registry::open::Blueprint;
 use narrows_core::{Bytes, Chain, DropReason, PacketId, Rate, Rng, Time, params};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What an environment and its agent share. They take turns, so that plain loads and stores do: a lock for each packet would take a
 /// tenth of a step.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// A window, bytes; or a limit, packets.
+    /// A window, bytes; a limit, packets; or the factor of a limit, 256ths.
     pub(super) amount: AtomicU64,
     /// A pacing rate, bit/s, zero for none; or the bits of a drop probability.
     pub(super) rate: AtomicU64,
+    /// What LFQ's policy saw last.
+    pub(super) features: [AtomicU32; Features::RANGES.len()],
     tally: Tally,
 }
 
@@ -131,6 +134,22 @@ impl Delays {
 impl Shared {
     pub(super) fn on_sent(&self, bytes: Bytes) {
         self.tally.sent.add(bytes.0);
+    }
+
+    /// A packet has arrived at the learner's queue.
+    pub(super) fn on_arrival(&self, bytes: Bytes) {
+        self.tally.sent.add(bytes.0);
+    }
+
+    /// One of its packets was dropped.
+    pub(super) fn on_drop(&self, bytes: Bytes) {
+        self.tally.lost.add(bytes.0);
+    }
+
+    /// A packet has left it, after so many seconds.
+    pub(super) fn on_departure(&self, now: Time, bytes: Bytes, sojourn: f64) {
+        self.tally.delivered.add(bytes.0);
+        self.tally.delays.add(now, sojourn);
     }
 
     pub(super) fn on_ack(&self, event: &Ack) {
@@ -290,7 +309,7 @@ impl QueueDiscipline for Aqm {
     }
 
     fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-        let bytes = cx.pool.meta(id).bytes().0;
+        let bytes = cx.pool.meta(id).bytes();
         let probability = f64::from_bits(self.shared.rate.load(Ordering::Relaxed));
         let limit = self.shared.amount.load(Ordering::Relaxed);
         // A number is drawn for every packet, so that those of later ones do not depend on the action.
@@ -303,18 +322,15 @@ impl QueueDiscipline for Aqm {
         } else {
             self.chain.push_back(id, cx.pool);
         }
-        let lost = if cx.drops.last().is_some_and(|&(dropped, _)| dropped == id) { bytes } else { 0 };
-        let tally = &self.shared.tally;
-        tally.sent.add(bytes);
-        tally.lost.add(lost);
+        self.shared.on_arrival(bytes);
+        if cx.drops.last().is_some_and(|&(dropped, _)| dropped == id) {
+            self.shared.on_drop(bytes);
+        }
     }
 
     fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
         let Some(id) = self.chain.pop_front(cx.pool) else { return Next::Empty };
-        let (bytes, sojourn) = (cx.pool.meta(id).bytes().0, cx.sojourn(id).as_secs_f64());
-        let tally = &self.shared.tally;
-        tally.delivered.add(bytes);
-        tally.delays.add(cx.now, sojourn);
+        self.shared.on_departure(cx.now, cx.pool.meta(id).bytes(), cx.sojourn(id).as_secs_f64());
         Next::Packet(id)
     }
 

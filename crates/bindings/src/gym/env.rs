@@ -1,11 +1,13 @@
 //! One environment: episodes of a simulation, each under conditions of its own.
 use super::agent::{Agent, Seen, Shared};
+use super::buffer::Buffers;
 use super::monitor::Track;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
+use narrows_core::queue::lfq::Features;
 use narrows_core::registry::Registered;
 use narrows_core::registry::open::Custom;
-use narrows_core::{Rng, Span, Time};
+use narrows_core::{Rate, Rng, Span, Time};
 use narrows_scenario::Scenario;
 use narrows_scenario::model::{RateSpec, Rtt, Start};
 use narrows_sim::{RunError, Session, Wanted};
@@ -26,6 +28,7 @@ pub(super) enum Action {
 pub(super) enum AgentKind {
     Congestion(Action),
     Aqm(Action),
+    Buffer,
 }
 
 /// Conditions are drawn from it.
@@ -50,7 +53,8 @@ impl Range {
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) kind: AgentKind,
-    pub(super) base: Scenario,
+    /// Flows to draw from, each in a scenario.
+    pub(super) bases: Vec<Scenario>,
     /// bit/s.
     pub(super) rate: Range,
     /// s.
@@ -61,7 +65,15 @@ pub(super) struct Task {
     /// Length of an interval in base RTTs, unless it is a time.
     pub(super) interval_rtts: f64,
     pub(super) interval: Option<Span>,
+    /// Or the time that the link takes for so many packets of each flow.
+    pub(super) every: u32,
     pub(super) steps: u32,
+    /// Length of an episode, unless it is `steps`.
+    pub(super) duration: Option<Span>,
+    /// The rate is multiplied by a factor from it in the middle of an episode.
+    pub(super) rate_step: Range,
+    /// A queue in place of the learner's.
+    pub(super) instead: Option<QueueConfig>,
     pub(super) history: usize,
     /// Largest change of a rate (share) or a window (powers of two) by an action.
     pub(super) change: f64,
@@ -78,7 +90,7 @@ const PACKET: f64 = 1500.0;
 
 impl Task {
     pub(super) fn width(&self) -> usize {
-        FEATURES * self.history
+        if self.kind == AgentKind::Buffer { Features::RANGES.len() } else { FEATURES * self.history }
     }
 }
 
@@ -110,6 +122,8 @@ pub(super) struct Env {
     conditions: Conditions,
     interval: Span,
     steps: u32,
+    /// Those of this episode.
+    most_steps: u32,
     /// The rate (bit/s) or the window (bytes) that actions change.
     level: f64,
     track: Track,
@@ -127,6 +141,7 @@ impl Env {
             conditions: Conditions::default(),
             interval: Span::ZERO,
             steps: 0,
+            most_steps: 0,
             level: 0.0,
             track,
         }
@@ -152,16 +167,32 @@ impl Env {
         let buffer = (task.buffer.log_uniform(&mut rng) * bdp).ceil().clamp(2.0, 1e6) as u32;
         let loss = if task.loss.high > 0.0 { task.loss.uniform(&mut rng) } else { 0.0 };
         self.conditions = Conditions { rate, rtt, buffer, loss };
-        self.interval = task.interval.unwrap_or_else(|| Span::from_secs_f64(rtt * task.interval_rtts));
+        // With one entry nothing is drawn, so that an episode of the other environments does not change.
+        let base = if task.bases.len() > 1 {
+            &task.bases[rng.below(task.bases.len() as u64) as usize]
+        } else {
+            &task.bases[0]
+        };
+        self.interval = match (task.interval, task.kind) {
+            (Some(interval), _) => interval,
+            (None, AgentKind::Buffer) => {
+                let flows: u32 = base.flows.iter().map(|flow| flow.count).sum();
+                Span::from_secs_f64(f64::from(task.every) * f64::from(flows) * PACKET * 8.0 / rate)
+            }
+            (None, _) => Span::from_secs_f64(rtt * task.interval_rtts),
+        };
+        self.most_steps = task.duration.map_or(task.steps, |duration| {
+            (duration.as_secs_f64() / self.interval.as_secs_f64()).ceil().clamp(1.0, f64::from(u32::MAX)) as u32
+        });
         self.steps = 0;
         self.track.begin(rtt);
         self.shared = Arc::default();
-        let scenario = self.scenario(&task, &mut rng);
+        let scenario = self.scenario(&task, base.clone(), &mut rng);
         self.begin(rng);
         let mut session = Session::new(scenario, &Wanted { figures: false, ..Wanted::RESULT });
         let first = match task.kind {
             AgentKind::Congestion(_) => Span::from_secs_f64(2.5 * rtt),
-            AgentKind::Aqm(_) => self.interval,
+            AgentKind::Aqm(_) | AgentKind::Buffer => self.interval,
         };
         session.advance(Time::ZERO + first)?;
         self.session = Some(session);
@@ -172,12 +203,11 @@ impl Env {
     }
 
     /// The scenario of this episode.
-    fn scenario(&self, task: &Task, rng: &mut Rng) -> Scenario {
-        let Conditions { rate, rtt, buffer, loss } = self.conditions;
-        let mut scenario = task.base.clone();
+    fn scenario(&self, task: &Task, mut scenario: Scenario, rng: &mut Rng) -> Scenario {
+        let Conditions { rtt, buffer, loss, .. } = self.conditions;
         scenario.seed = rng.next_u64() >> 1;
         let hop = &mut scenario.hops[0];
-        hop.rate = RateSpec::constant(narrows_core::Rate::bit(rate as u64));
+        hop.rate = self.rates(task, rng);
         hop.loss = loss;
         let rtt = Span::from_secs_f64(rtt);
         for flow in &mut scenario.flows {
@@ -195,8 +225,24 @@ impl Env {
             AgentKind::Aqm(_) => {
                 hop.queue = QueueConfig::Custom(Custom::new("agent", "", Agent::new(&self.shared)));
             }
+            AgentKind::Buffer => {
+                let buffers = Buffers::new(&self.shared, task.instead.as_ref());
+                hop.queue = QueueConfig::Custom(Custom::new("agent", "", buffers));
+            }
         }
         scenario
+    }
+
+    /// The link's rate.
+    fn rates(&self, task: &Task, rng: &mut Rng) -> RateSpec {
+        let rate = Rate::bit(self.conditions.rate as u64);
+        match task.duration {
+            Some(duration) if task.rate_step.low != task.rate_step.high => {
+                let later = Rate::bit((self.conditions.rate * task.rate_step.log_uniform(rng)) as u64);
+                RateSpec::Schedule(vec![(Time::ZERO, rate), (Time::ZERO + duration / 2, later)])
+            }
+            _ => RateSpec::constant(rate),
+        }
     }
 
     /// The agent's first setting.
@@ -208,6 +254,7 @@ impl Env {
             AgentKind::Congestion(_) => 10.0 * MSS,
             AgentKind::Aqm(Action::Probability) => 0.0,
             AgentKind::Aqm(_) => f64::from(buffer),
+            AgentKind::Buffer => 256.0,
         };
         self.set(self.level);
     }
@@ -221,6 +268,7 @@ impl Env {
             AgentKind::Congestion(_) => (level as u64, 0),
             AgentKind::Aqm(Action::Probability) => (u64::from(buffer), level.to_bits()),
             AgentKind::Aqm(_) => (level as u64, 0.0_f64.to_bits()),
+            AgentKind::Buffer => (level as u64, 0),
         };
         self.shared.amount.store(amount, Ordering::Relaxed);
         self.shared.rate.store(rate, Ordering::Relaxed);
@@ -242,6 +290,7 @@ impl Env {
                     (self.level * (change * action.clamp(-1.0, 1.0)).exp2()).clamp(2.0 * MSS, most.max(10.0 * MSS));
             }
             AgentKind::Aqm(Action::Probability) => self.level = action.clamp(0.0, 1.0),
+            AgentKind::Buffer => self.level = 256.0 * (2.0 * action.clamp(-1.0, 1.0)).exp2(),
             AgentKind::Aqm(_) => self.level = 1.0 + action.clamp(0.0, 1.0) * f64::from(buffer.saturating_sub(1)),
         }
         self.set(self.level);
@@ -249,7 +298,7 @@ impl Env {
 
     /// One interval.
     pub(super) fn step(&mut self, action: f32) -> Result<Shown, RunError> {
-        if self.session.is_none() || self.steps >= self.task.steps {
+        if self.session.is_none() || self.steps >= self.most_steps {
             return self.reset();
         }
         self.act(f64::from(action));
@@ -260,7 +309,7 @@ impl Env {
         self.steps += 1;
         let seen = self.shared.take();
         let shown = self.account(&seen, self.interval.as_secs_f64());
-        Ok(Shown { ended: self.steps >= self.task.steps, ..shown })
+        Ok(Shown { ended: self.steps >= self.most_steps, ..shown })
     }
 
     /// Adds an interval to the observation, and rewards it.
@@ -291,14 +340,32 @@ impl Env {
                 ];
                 (features, weight(0) * used - weight(1) * delay - weight(2) * lost, lost)
             }
+            AgentKind::Buffer => return self.account_of_buffer(seen, length),
         };
         self.track.push(features);
         let facts = [(throughput / 1e6) as f32, (self.track.delay * 1e3) as f32, lost as f32];
         Shown { reward, ended: false, facts }
     }
 
-    /// Writes the observation: the last intervals, oldest first.
+    /// Rewards an interval of the flow's buffer as the paper does, in Mbit: what was sent, less `alpha` (per second) times what waited.
+    fn account_of_buffer(&mut self, seen: &Seen, length: f64) -> Shown {
+        let sent = seen.delivered as f64 * 8.0;
+        let delay = seen.delay.unwrap_or(0.0);
+        // Little's law: the bits that waited, times how long.
+        let waited = sent * delay;
+        let reward = (sent - self.task.weights.first().copied().unwrap_or(0.0) * waited) / 1e6;
+        let facts = [(sent / length / 1e6) as f32, (delay * 1e3) as f32, share(seen.lost, seen.sent) as f32];
+        Shown { reward, ended: false, facts }
+    }
+
+    /// Writes the observation: the last intervals, oldest first; or what the policy saw last.
     pub(super) fn observe(&self, into: &mut [f32]) {
+        if self.task.kind == AgentKind::Buffer {
+            for (place, feature) in into.iter_mut().zip(&self.shared.features) {
+                *place = (f64::from(feature.load(Ordering::Relaxed)) + 1.0).log2() as f32 / 8.0;
+            }
+            return;
+        }
         into.copy_from_slice(self.track.seen());
     }
 }

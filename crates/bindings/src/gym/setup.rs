@@ -1,5 +1,6 @@
 //! What an environment is made of, as Python passes it: ranges of conditions, read and checked once.
 use super::env::{Action, AgentKind, Range, Task};
+use narrows_core::queue::QueueConfig;
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::bottleneck::Bottleneck;
 use narrows_scenario::model::Record;
@@ -21,14 +22,23 @@ pub(crate) struct Setup {
     buffer: (f64, f64),
     #[pyo3(item)]
     loss: (f64, f64),
-    /// Flows as the command line writes them: those beside the agent's, or those through the agent's queue.
+    /// Flows as the command line writes them: those beside the agent's, or those through the agent's queue. Several texts are drawn from.
     #[pyo3(item)]
-    flows: String,
+    flows: Vec<String>,
     /// Round trips, or a time.
     #[pyo3(item)]
     interval: (f64, Option<String>),
     #[pyo3(item)]
     steps: u32,
+    /// Packets of a flow per step, and the length of an episode, where these count.
+    #[pyo3(item)]
+    every: u32,
+    #[pyo3(item)]
+    duration: Option<String>,
+    #[pyo3(item)]
+    rate_step: (f64, f64),
+    #[pyo3(item)]
+    queue: Option<String>,
     #[pyo3(item)]
     history: usize,
     #[pyo3(item)]
@@ -56,6 +66,7 @@ impl Setup {
             ("congestion", "window") => AgentKind::Congestion(Action::Window),
             ("aqm", "probability") => AgentKind::Aqm(Action::Probability),
             ("aqm", "limit") => AgentKind::Aqm(Action::Limit),
+            ("buffer", _) => AgentKind::Buffer,
             ("congestion", other) => return Err(wrong("control", format!("{other:?}; allowed: \"rate\", \"window\""))),
             (_, other) => return Err(wrong("control", format!("{other:?}; allowed: \"probability\", \"limit\""))),
         };
@@ -84,6 +95,7 @@ impl Setup {
             return Err(wrong("change", format!("{}; allowed: above 0, at most 4", self.change)));
         }
         let (interval_rtts, interval) = match &self.interval {
+            _ if kind == AgentKind::Buffer => (0.0, None),
             (_, Some(text)) => (0.0, Some(shorthand::span("interval", text)?)),
             (rtts, None) if (0.01..=100.0).contains(rtts) => (*rtts, None),
             (rtts, None) => {
@@ -96,37 +108,63 @@ impl Setup {
         if self.weights.iter().any(|weight| !weight.is_finite()) {
             return Err(wrong("weights", format!("{:?}; allowed: finite numbers", self.weights)));
         }
+        if !(1..=MAX_STEPS).contains(&self.every) {
+            return Err(wrong("every", format!("{}; allowed: a whole number, 1 to {MAX_STEPS}", self.every)));
+        }
+        let episode = self.duration.as_deref().map(|text| shorthand::span("duration", text)).transpose()?;
+        if episode.is_some_and(|episode| !(Span::ms(10)..=Span::s(3600)).contains(&episode)) {
+            return Err(wrong("duration", "allowed: 10ms to 3600s".to_owned()));
+        }
+        let rate_step = within("rate_step", self.rate_step, 0.01, 100.0)?;
+        let instead = match self.queue.as_deref().map(|text| shorthand::queues("queue", text)).transpose()?.as_deref() {
+            None => None,
+            Some([queue]) => Some(queue.clone()),
+            Some(queues) => return Err(wrong("queue", format!("{} queues; allowed: one", queues.len()))),
+        };
         let longest = interval.unwrap_or_else(|| Span::from_secs_f64(most(rtt_range) * interval_rtts));
-        let duration = Span::from_secs_f64(longest.as_secs_f64() * f64::from(self.steps) + 4.0 * most(rtt_range) + 1.0);
+        let duration =
+            episode.map_or(longest.as_secs_f64() * f64::from(self.steps), |episode| 2.0 * episode.as_secs_f64());
+        let duration = Span::from_secs_f64(duration + 4.0 * most(rtt_range) + 1.0);
+        if self.flows.is_empty() {
+            return Err(wrong("flows", "none; allowed: a text such as \"1xcubic\", or several".to_owned()));
+        }
         let agent = if matches!(kind, AgentKind::Congestion(_)) { "1xnew_reno" } else { "" };
-        let flows = [agent, self.flows.as_str()].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
-        let mut base = Bottleneck {
-            name: "environment".to_owned(),
-            rate: RateSpec::constant(Rate::bit(rate.low as u64)),
-            rtt: rtts.1,
-            flows: shorthand::flows("flows", &flows.join(","))?,
-            duration,
-            warmup: Span::ZERO,
-            record_interval: None,
-            loss: 0.0,
-            ecn: false,
-        }
-        .scenario(&narrows_core::queue::QueueConfig::Fifo(Default::default()), 0)?;
-        // Nothing is read of the records.
-        base.record = Record { interval: Some(duration), flows: 0, gauges: false };
-        for flow in &mut base.flows {
-            flow.stop = Time::ZERO + duration;
-        }
+        let base = |flows: &str| {
+            let flows = [agent, flows].iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>();
+            let bottleneck = Bottleneck {
+                name: "environment".to_owned(),
+                rate: RateSpec::constant(Rate::bit(rate.low as u64)),
+                rtt: rtts.1,
+                flows: shorthand::flows("flows", &flows.join(","))?,
+                duration,
+                warmup: Span::ZERO,
+                record_interval: None,
+                loss: 0.0,
+                ecn: false,
+            };
+            let mut base = bottleneck.scenario(&QueueConfig::Fifo(Default::default()), 0)?;
+            // Nothing is read of the records.
+            base.record = Record { interval: Some(duration), flows: 0, gauges: false };
+            for flow in &mut base.flows {
+                flow.stop = Time::ZERO + duration;
+            }
+            Ok::<_, ScenarioError>(base)
+        };
+        let bases = self.flows.iter().map(|flows| base(flows)).collect::<Result<_, _>>()?;
         Ok(Task {
             kind,
-            base,
+            bases,
             rate,
             rtt,
             buffer,
             loss,
             interval_rtts,
             interval,
+            every: self.every,
             steps: self.steps,
+            duration: episode,
+            rate_step,
+            instead,
             history: self.history,
             change: self.change,
             weights: self.weights,

@@ -296,6 +296,8 @@ class ControllerBase:
     def seed(self) -> int:
         """A seed for random numbers of its own, from the run's."""
 
+FEATURES: list[str]
+
 class Envs:
     def __init__(self, setup: dict[str, Any], count: int, threads: int) -> None: ...
     @property

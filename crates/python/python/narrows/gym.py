@@ -214,6 +214,18 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "change": None,
         "weights": (10.0, 1000.0, 2000.0),
     },
+    "buffer": {
+        "control": "factor",
+        "rate": ("5mbit", "25mbit"),
+        "rtt": ("5ms", "25ms"),
+        "loss": 0.0,
+        "flows": ("1xnew_reno", "1xcubic"),
+        "every": 10,
+        "duration": "10s",
+        "rate_step": 1.0,
+        "queue": None,
+        "alpha": 10.0,
+    },
     "aqm": {
         "control": "probability",
         "rate": ("1mbit", "10mbit"),
@@ -229,20 +241,36 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: What the simulations are passed for arguments that a kind does not have.
+_UNUSED: dict[str, Any] = {
+    "buffer": 1.0,
+    "interval": 1.0,
+    "steps": 1,
+    "history": 1,
+    "every": 1,
+    "duration": None,
+    "rate_step": 1.0,
+    "queue": None,
+}
+
+
 def _setup(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments as the simulations take them."""
     known = _DEFAULTS[kind]
     for name in given:
         if name not in known:
             raise TypeError(f"unexpected argument {name}; allowed: {', '.join(known)}")
-    setup = {"kind": kind, **known, **given}
-    for name in ("rate", "rtt", "buffer", "loss"):
+    setup = {"kind": kind, **_UNUSED, **known, **given}
+    for name in ("rate", "rtt", "buffer", "loss", "rate_step"):
         setup[name] = _pair(setup[name])
+    if kind == "buffer":
+        setup["weights"] = (setup.pop("alpha"),)
     interval = setup["interval"]
     setup["interval"] = (0.0, interval) if isinstance(interval, str) else (float(interval), None)
     setup["weights"] = list(setup["weights"])
     # A queue's actions are what they set, and flows beside the learner's are the flows.
-    setup["flows"] = setup.get("flows", setup.pop("beside", ""))
+    flows = setup.get("flows", setup.pop("beside", ""))
+    setup["flows"] = [flows] if isinstance(flows, str) else list(flows)
     if setup.get("change") is None:
         setup["change"] = 0.025 if kind == "congestion" and setup["control"] == "rate" else 1.0
     return setup
@@ -368,8 +396,60 @@ class AqmVector(_Vector):
         super().__init__(num_envs, threads, _setup("aqm", arguments), 0.0)
 
 
-#: Names for ``gymnasium.make`` and ``gymnasium.make_vec``.
-IDS = ("narrows/CongestionControl-v0", "narrows/Aqm-v0")
+class FlowBuffer(_Single):
+    """
+    The learner sets the buffer of a flow in a fair queue, as the policy of the queue ``lfq`` does.
 
-for _id, _one, _many in zip(IDS, (CongestionControl, Aqm), (CongestionControlVector, AqmVector), strict=True):
+    Action, -1 to 1: the limit becomes ``4 ** action`` times the limit at which the flow's present cycle began. A cycle
+    lies between two drops with a dip of the queue between them. The action holds for the decisions of one step.
+
+    Observation: ``log2(1 + x) / 8`` of each feature x that the policy saw at its last decision, named in ``FEATURES``.
+
+    Reward of a step, the paper's (LFQ, 2020) as a sum: Mbit sent by the flow, less ``alpha`` (1/s) times the Mbit that
+    waited, times how long. An episode's rewards, divided by its duration, are throughput - alpha * mean queue (Mbit/s).
+
+    Args:
+        rate: Rate of the link, or the lowest and the highest to draw from (uniformly in the logarithm).
+        rtt: Base RTT of the flows, or a range of it.
+        loss: Share of packets lost at random behind the queue, or a range, 0 to 0.5.
+        flows: The flows, as for ``narrows compare --flows``, or several such texts to draw from. The first flow is the
+            learner's. The others have a buffer of 100 packets.
+        every: Packets of the flow per step, as the link's share for a flow has it.
+        duration: Length of an episode.
+        rate_step: The rate is multiplied by it in the middle of an episode: a factor, or a range of it.
+        queue: A queue in place of the learner's, such as ``"cocoa"``, whose first flow is measured alike: for
+            comparisons. Actions do nothing then.
+        alpha: Cost of a queue, 1/s.
+
+    Raises:
+        ScenarioError: An argument is wrong; the error says what is allowed.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(_setup("buffer", arguments), -1.0)
+
+
+class FlowBufferVector(_Vector):
+    """
+    Several of ``FlowBuffer``. Episodes have different numbers of steps.
+
+    Args:
+        num_envs: Their number.
+        threads: Threads that step them; one per core if None. Results do not depend on it.
+        arguments: As for ``FlowBuffer``.
+    """
+
+    def __init__(self, num_envs: int, *, threads: int | None = None, **arguments: Any) -> None:
+        super().__init__(num_envs, threads, _setup("buffer", arguments), -1.0)
+
+
+#: What the policy of ``FlowBuffer`` sees, in the order of an observation.
+FEATURES: tuple[str, ...] = tuple(_narrows.FEATURES)
+
+#: Names for ``gymnasium.make`` and ``gymnasium.make_vec``.
+IDS = ("narrows/CongestionControl-v0", "narrows/Aqm-v0", "narrows/FlowBuffer-v0")
+
+for _id, _one, _many in zip(
+    IDS, (CongestionControl, Aqm, FlowBuffer), (CongestionControlVector, AqmVector, FlowBufferVector), strict=True
+):
     gymnasium.register(id=_id, entry_point=_one, vector_entry_point=_many)

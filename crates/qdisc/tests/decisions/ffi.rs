@@ -81,6 +81,7 @@ shells! {
     CP(11) = nwt_cp_new, nwt_cp_free, nwt_cp_enqueue, nwt_cp_dequeue, nwt_cp_on_rate, nwt_cp_observe;
     FQ_CP(13) = nwt_fq_cp_new, nwt_fq_cp_free, nwt_fq_cp_enqueue, nwt_fq_cp_dequeue, nwt_fq_cp_on_rate, nwt_fq_cp_observe;
     FQ_CODEL_FAIR(12) = nwt_fair_new, nwt_fair_free, nwt_fair_enqueue, nwt_fair_dequeue, nwt_fair_on_rate, nwt_fair_observe;
+    LFQ(10) = nwt_lfq_new, nwt_lfq_free, nwt_lfq_enqueue, nwt_lfq_dequeue, nwt_lfq_on_rate, nwt_lfq_observe;
 }
 
 unsafe extern "C" {

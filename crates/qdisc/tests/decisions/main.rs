@@ -28,6 +28,8 @@ mod cp;
 mod fq_codel_fair;
 #[cfg(qdisc_headers)]
 mod fq_cp;
+#[cfg(qdisc_headers)]
+mod lfq;
 
 #[cfg(not(qdisc_headers))]
 #[test]

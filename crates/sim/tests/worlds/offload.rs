@@ -48,7 +48,7 @@ fn a_queue_that_splits_sees_single_packets() {
         .iter()
         .filter(|name| QueueConfig::named(name).is_some_and(|queue| queue.traits().splits_segments))
         .collect();
-    assert_eq!(splitting, [&"cp", &"dualpi2", &"fq_codel_fair", &"fq_cp", &"cocoa", &"cake"]);
+    assert_eq!(splitting, [&"cp", &"dualpi2", &"fq_codel_fair", &"fq_cp", &"cocoa", &"lfq", &"cake"]);
     for queue in splitting {
         let result = run_text(&text(&format!("\"{queue}\""), 45, ""));
         let (packets, bulk) = (hop(&result, "link").packets as f64, flow(&result, "bulk"));
