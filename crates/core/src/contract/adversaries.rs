@@ -64,6 +64,8 @@ fn outage(ledger: &mut Ledger) -> Result<(), String> {
         ledger.enqueue(n % 7, 1500, Ecn::Ect0, Span::ZERO)?;
         ledger.pass(Span::us(3333))?;
     }
+    // A quotient with the rate is not a number here.
+    ledger.shows_numbers()?;
     ledger.rate(Rate::mbit(12))
 }
 

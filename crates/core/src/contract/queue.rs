@@ -277,7 +277,7 @@ impl Ledger {
     }
 
     /// Whether all gauges are finite numbers.
-    fn shows_numbers(&self) -> Result<(), String> {
+    pub(super) fn shows_numbers(&self) -> Result<(), String> {
         let mut gauges = Gauges::default();
         self.queue.observe(&mut gauges);
         let broken = gauges.0.iter().find(|(_, value)| !value.is_finite());
