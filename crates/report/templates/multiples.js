@@ -22,11 +22,13 @@ function thinned(x, y, n) {
 
 // Traces and layout for panels: [{ name, traces }]. `axis` makes an axis from its properties; `x` and `y` are those of all panels.
 function multiples(panels, { width, axis, x, y, grey, ink }) {
-  const left = 50, right = 14, gap = 24, above = 4, name = 22, high = 104, between = 10, below = 44;
+  const left = 50, right = 14, gap = 24, above = 4, name = 22, between = 10, below = 44;
   const longest = Math.max(...panels.map((panel) => panel.name.length));
   const inner = Math.max(120, width - left - right);
-  const columns = Math.max(1, Math.min(4, panels.length, Math.floor((inner + gap) / (Math.max(140, longest * 7.2) + gap))));
+  const columns = Math.max(1, Math.min(isOnPaper() ? 6 : 4, panels.length, Math.floor((inner + gap) / (Math.max(isOnPaper() ? 120 : 140, longest * 7.2) + gap))));
   const rows = Math.ceil(panels.length / columns);
+  // On paper two charts fit on a sheet, unless they have more than three rows.
+  const high = isOnPaper() ? Math.max(50, Math.min(104, (252 - between * (rows - 1)) / rows - name)) : 104;
   const wide = (inner - gap * (columns - 1)) / columns, tall = rows * (name + high) + between * (rows - 1);
   const number = (i) => (i === 0 ? "" : String(i + 1));
   const data = [], layout = { annotations: [], margin: { l: left, r: right, t: above, b: below }, height: tall + above + below };

@@ -93,7 +93,10 @@ fn charts(curves: &Curves) -> Vec<Chart> {
     let rate = curves.rate_mbit.iter().enumerate().map(|(path, values)| {
         line(format!("subflow {}", path + 1), path, curves.at_s.iter().copied().zip(values.iter().copied()).collect())
     });
-    let verdict = curves.verdicts.iter().map(|&(at, finding, confidence)| (at, f64::from(finding) * confidence));
+    // A detector that never decided has nothing to draw.
+    let decided = curves.verdicts.iter().any(|&(_, finding, _)| finding != 0);
+    let verdict = curves.verdicts.iter().filter(|_| decided);
+    let verdict = verdict.map(|&(at, finding, confidence)| (at, f64::from(finding) * confidence));
     let verdict = steps(verdict.collect(), curves.at_s.last().copied());
     let mut all = vec![
         chart("RTT", "ms", rtt.collect()),
@@ -132,5 +135,16 @@ mod tests {
         assert_eq!(steps(verdicts.clone(), Some(8.0)), [(1.0, 0.5), (3.0, 0.5), (3.0, -0.9), (8.0, -0.9)]);
         assert_eq!(steps(verdicts, Some(2.0)), [(1.0, 0.5), (3.0, 0.5), (3.0, -0.9)]);
         assert_eq!(steps(Vec::new(), Some(8.0)), []);
+    }
+
+    #[test]
+    fn a_path_without_a_verdict_has_no_chart_of_it() {
+        let titles = |verdicts: Vec<(f64, i8, f64)>| {
+            let curves =
+                Curves { at_s: vec![0.0, 1.0], rtt_ms: vec![vec![Some(9.0); 2]; 2], verdicts, ..Curves::default() };
+            charts(&curves).into_iter().map(|chart| chart.title).collect::<Vec<_>>()
+        };
+        assert!(!titles(vec![(0.1, 0, 0.0), (0.9, 0, 0.0)]).contains(&"Verdict".to_owned()));
+        assert!(titles(vec![(0.1, 0, 0.0), (0.9, 1, 0.9)]).contains(&"Verdict".to_owned()));
     }
 }
