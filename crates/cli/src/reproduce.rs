@@ -1,5 +1,7 @@
 //! `narrows reproduce`: published or measured figures beside those of Narrows for the same experiment.
 use crate::failure::Failure;
+use clap::Subcommand as _;
+use narrows_scenario::hint;
 
 mod drawn;
 mod kernel;
@@ -46,6 +48,16 @@ enum What {
     /// More cells measured on a Linux kernel: ECN, mixed RTTs, 100 flows, changing rates, congested acknowledgments, BBR beside CUBIC,
     /// DCTCP, our queues
     LinuxLab(drawn::LinuxLab),
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
+}
+
+/// The failure for a name that no experiment has.
+fn unknown(name: &str) -> Failure {
+    let command = What::augment_subcommands(clap::Command::new(""));
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let hint = hint(name, names.iter().copied());
+    Failure::usage(format!("reproduce {name}: there is no such experiment; allowed: {}{hint}", names.join(", ")))
 }
 
 /// Runs the command.
@@ -64,5 +76,6 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
         Some(What::LinuxLab(args)) => drawn::main(args),
+        Some(What::Unknown(words)) => Err(unknown(words.first().map_or("", String::as_str))),
     }
 }

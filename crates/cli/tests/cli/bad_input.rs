@@ -98,7 +98,7 @@ fn flags() {
         (&["run"], &["SCENARIO"]),
         (&["run", "missing.toml"], &["missing.toml"]),
         (&["diff", "missing", "missing"], &["missing"]),
-        (&["reproduce", "nosuch"], &["nosuch", "narrows reproduce"]),
+        (&["reproduce", "nosuch"], &["nosuch", "allowed: linux, kernel"]),
         (&[], &["Usage"]),
     ];
     for (args, expected) in table {

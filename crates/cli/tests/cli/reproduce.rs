@@ -329,3 +329,12 @@ fn a_draw_names_what_does_not_belong_to_it() {
         assert!(told.contains(wrong[wrong.len() - 2]) || told.contains(wrong[wrong.len() - 1]), "{wrong:?}: {told}");
     }
 }
+
+#[test]
+fn an_unknown_experiment_is_answered_with_those_that_there_are() {
+    let place = Place::new("reproduce-unknown");
+    let output = place.run(&["reproduce", "coco"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("allowed: linux, kernel, live, cocoa") && said.contains("did you mean \"cocoa\"?"), "{said}");
+}
