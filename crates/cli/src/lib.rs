@@ -9,6 +9,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use failure::Failure;
 pub use narrows_core::extensions::Extensions;
 use narrows_core::registry::Registered;
+use narrows_report::markup::Markup;
 use narrows_scenario::printable::printable;
 use narrows_scenario::{Traffic, Transport};
 use std::ffi::OsString;
@@ -61,8 +62,19 @@ struct Cli {
     /// Show all columns, however long the lines [default: those that fit the terminal, or 80 columns]
     #[arg(long, global = true, display_order = 900)]
     wide: bool,
+    /// The form of printed tables
+    #[arg(long, global = true, display_order = 901, value_name = "FORM", default_value = "text")]
+    tables: Tables,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The form of printed tables.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Tables {
+    Text,
+    Markdown,
+    Latex,
 }
 
 impl Cli {
@@ -129,6 +141,11 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         term::be_quiet();
     }
     term::set_wide(cli.wide);
+    term::set_markup(match cli.tables {
+        Tables::Text => Markup::Text,
+        Tables::Markdown => Markup::Markdown,
+        Tables::Latex => Markup::Latex,
+    });
     let outcome = match cli.command {
         Command::Compare(args) => compare::main(&args),
         Command::Run(args) => run::main(&args),

@@ -37,6 +37,9 @@ pub(crate) struct Plot {
     /// Of a table: a line for each value of these columns, such as hop.queue; flow for the groups of flows
     #[arg(long, value_name = "COLUMN,…", requires = "x", value_delimiter = ',')]
     by: Vec<String>,
+    /// Of a table: only the rows that meet this, such as 'hop.rate >= 10mbit' or 'hop.queue != fifo'; may be given several times
+    #[arg(long = "where", value_name = "CONDITION", requires = "x")]
+    conditions: Vec<String>,
     /// Draw its distribution instead of its course over time
     #[arg(long, conflicts_with = "x")]
     cdf: bool,
@@ -64,6 +67,12 @@ pub(crate) struct Plot {
     /// Width and height in pixels; 640 pixels are 12 cm in PDF and PGF; panels may need more height [default: 640x360]
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<(i32, i32)>,
+    /// The title of the x axis [default: the quantity and its unit]
+    #[arg(long, value_name = "TEXT")]
+    xlabel: Option<String>,
+    /// The title of the y axis [default: the quantity and its unit]
+    #[arg(long, value_name = "TEXT")]
+    ylabel: Option<String>,
     /// A title above the figure
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     title: String,
@@ -80,6 +89,8 @@ pub(crate) fn main(args: &Plot) -> Result<(), Failure> {
     interrupt::install()?;
     let files = args.files()?;
     let drawing = args.drawing()?;
+    let (x, y) = (args.xlabel.clone(), args.ylabel.clone());
+    let drawing = Drawing { x: x.unwrap_or(drawing.x), y: y.unwrap_or(drawing.y), ..drawing };
     for (path, form) in files {
         let bytes = plot::file(&drawing, form).map_err(Failure::usage)?;
         let claim = Claim { out: Some(&path), force: args.force, command: "plot", keys: &[] };
@@ -164,8 +175,14 @@ impl Plot {
             let [path] = self.results.as_slice() else {
                 return Err(Failure::usage("--x and --y draw one table of a sweep; allowed: one RESULT"));
             };
-            let request =
-                table_plot::Request { x: x.clone(), y: y.clone(), by: self.by.clone(), overlaid: self.overlay, view };
+            let request = table_plot::Request {
+                x: x.clone(),
+                y: y.clone(),
+                by: self.by.clone(),
+                conditions: self.conditions.clone(),
+                overlaid: self.overlay,
+                view,
+            };
             return request.drawing(&table(path)?).map_err(Failure::usage);
         }
         let results: Vec<(String, Comparison)> =
@@ -194,10 +211,17 @@ impl Plot {
             Some("svg") => Ok((path.clone(), Form::Svg)),
             Some("pdf") => Ok((path.clone(), Form::Pdf)),
             Some("pgf" | "tex") => Ok((path.clone(), Form::Pgf)),
-            _ => Err(Failure::usage(format!(
-                "--out {}: the extension says the form of a figure; allowed: .svg, .pdf, .pgf, .tex",
-                path.display()
-            ))),
+            end => {
+                let hint = if end == Some("png") {
+                    "; for PNG: pdftoppm -r 300 -png -singlefile FIGURE.pdf FIGURE"
+                } else {
+                    ""
+                };
+                Err(Failure::usage(format!(
+                    "--out {}: the extension says the form of a figure; allowed: .svg, .pdf, .pgf, .tex{hint}",
+                    path.display()
+                )))
+            }
         };
         self.out.iter().map(form).collect()
     }

@@ -3,10 +3,12 @@
 //! All output goes through these functions. They remove control characters, whatever the source of the text: names in a scenario,
 //! a path, a result to compare. Only line breaks and colours of this program remain.
 use crate::failure::Failure;
+use narrows_report::markup::Markup;
 use narrows_report::terminal::Style;
 use narrows_scenario::printable::{printable, printable_json, printable_lines};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints to stdout.
@@ -118,7 +120,10 @@ fn dumb() -> bool {
 
 /// The style of the report's tables on stdout.
 pub(crate) fn style() -> Style {
-    Style { width: width(), colour: Paint::stdout().on }
+    match *MARKUP.get_or_init(Markup::default) {
+        Markup::Text => Style { width: width(), colour: Paint::stdout().on, markup: Markup::Text },
+        markup => Style { markup, ..Style::default() },
+    }
 }
 
 /// Sets for the rest of the process whether lines may have any length.
@@ -134,6 +139,13 @@ pub(crate) fn width() -> Option<usize> {
 }
 
 /// Whether the flag `--wide` was given.
+/// Prints tables in this form.
+pub(crate) fn set_markup(markup: Markup) {
+    // Only the program's start sets it.
+    let _ = MARKUP.set(markup);
+}
+
+static MARKUP: OnceLock<Markup> = OnceLock::new();
 static WIDE: AtomicBool = AtomicBool::new(false);
 /// Columns of a page or file: those of a terminal since the VT05.
 const COLUMNS: usize = 80;

@@ -244,6 +244,9 @@ impl Section {
                 Cell::new(mark),
             ]);
         }
+        if let Some(marked_up) = style.markup.table(&table, 1) {
+            return marked_up;
+        }
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }

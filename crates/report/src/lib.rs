@@ -23,6 +23,7 @@ pub mod draw;
 pub mod estimate;
 pub mod events;
 pub mod heat;
+pub mod markup;
 pub mod notes;
 pub mod page;
 pub mod palette;

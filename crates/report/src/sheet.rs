@@ -70,8 +70,10 @@ pub fn text(sheet: &Sheet, style: &Style) -> String {
         if n > 0 {
             out.push('\n');
         }
-        for line in part(sheet, columns, is_too_wide(sheet, style.width)).lines() {
-            let _ = writeln!(out, "{}", line.trim_end());
+        let table = part(sheet, columns, is_too_wide(sheet, style.width));
+        match style.markup.table(&table, sheet.names) {
+            Some(marked_up) => out += &format!("\n{marked_up}\n"),
+            None => table.lines().for_each(|line| out += &format!("{}\n", line.trim_end())),
         }
     }
     for (what, met) in &sheet.claims {
@@ -118,7 +120,7 @@ fn parts(sheet: &Sheet, width: Option<usize>) -> Vec<Range<usize>> {
 }
 
 /// The table of the names and these columns; `narrow` breaks titles at spaces rather than have them widen a column.
-fn part(sheet: &Sheet, columns: Range<usize>, narrow: bool) -> String {
+fn part(sheet: &Sheet, columns: Range<usize>, narrow: bool) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let shown: Vec<usize> = (0..sheet.names).chain(columns).collect();
@@ -142,7 +144,7 @@ fn part(sheet: &Sheet, columns: Range<usize>, narrow: bool) -> String {
     for row in &sheet.rows {
         table.add_row(shown.iter().filter_map(|&column| Some(aligned(column, Cell::new(row.get(column)?)))));
     }
-    table.to_string()
+    table
 }
 
 /// A text in lines of at most `room` characters, as far as its spaces allow.
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn a_wide_table_continues_below() {
         let sheet = sample();
-        let shown = |width| text(&sheet, &Style { width, colour: false });
+        let shown = |width| text(&sheet, &Style { width, ..Style::default() });
         assert_eq!(shown(None).lines().count(), 4, "{}", shown(None));
         for width in [40, 30] {
             let text = shown(Some(width));

@@ -7,7 +7,7 @@ use crate::spread::Point;
 use narrows_results::figure::{Owner, Statistic};
 use narrows_results::lookup::without_unit;
 use narrows_results::{Datum, Rows};
-use narrows_scenario::expect::unit_of;
+use narrows_scenario::expect::{Amount, Relation, allowed, unit_of};
 use narrows_scenario::hint;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,6 +20,8 @@ pub struct Request {
     pub y: String,
     /// The columns with a line for each of their values.
     pub by: Vec<String>,
+    /// Only rows that meet these conditions are drawn: `hop.queue != fifo`, `hop.rate >= 10mbit`.
+    pub conditions: Vec<String>,
     /// All lines in one panel, however many they are.
     pub overlaid: bool,
     /// How it is shown.
@@ -32,8 +34,13 @@ impl Request {
         let table = Table::of(rows)?;
         let (x, y) = (table.number("--x", &self.x)?, table.number("--y", &self.y)?);
         let by = self.by.iter().map(|name| table.find("--by", name)).collect::<Result<Vec<_>, _>>()?;
+        let conditions =
+            self.conditions.iter().map(|text| Condition::of(&table, text)).collect::<Result<Vec<_>, _>>()?;
         let mut lines: Vec<(String, BTreeMap<Key, Vec<Sample>>)> = Vec::new();
         for row in 0..rows.rows.len() {
+            if !conditions.iter().all(|condition| condition.holds(&table, row)) {
+                continue;
+            }
             let values = table.value(&x, row).zip(table.value(&y, row));
             let Some((at, value)) = values.and_then(|(at, value)| at.number().zip(value.number())) else { continue };
             if !at.is_finite() || !value.is_finite() {
@@ -54,7 +61,8 @@ impl Request {
             lines[line].1.entry(Key(at)).or_default().push(Sample { row, value });
         }
         if lines.is_empty() {
-            return Err(format!("--y {}: no run has a number there", self.y));
+            let which = if conditions.is_empty() { "" } else { " that meets --where" };
+            return Err(format!("--y {}: no run{which} has a number there", self.y));
         }
         let quantity_from_zero = Quantity::of(table.name(&y).split('.').next().unwrap_or_default()).from_zero();
         let line = |(n, (label, points)): (usize, (String, BTreeMap<Key, Vec<Sample>>))| {
@@ -141,6 +149,47 @@ struct Found {
     group: Option<String>,
 }
 
+/// A condition on a column.
+struct Condition {
+    found: Found,
+    relation: Relation,
+    value: Datum,
+}
+
+impl Condition {
+    /// Reads `COLUMN RELATION VALUE`; the value of a number has its column's unit, or is in it.
+    fn of(table: &Table<'_>, text: &str) -> Result<Condition, String> {
+        let fault = |what: String| format!("--where {text:?}: {what}");
+        let (name, relation, written) = Relation::split(text).ok_or_else(|| {
+            fault("no relation; allowed: COLUMN RELATION VALUE, such as 'hop.rate >= 10mbit'; relations: >=, <=, >, <, ==, !=".into())
+        })?;
+        let found = table.find("--where", name)?;
+        if table.has_text(found.column) {
+            return match relation {
+                Relation::Equal | Relation::Unequal => {
+                    Ok(Condition { found, relation, value: Datum::Text(written.to_owned()) })
+                }
+                _ => Err(fault(format!("{name} holds text; allowed: ==, !="))),
+            };
+        }
+        let column = table.name(&found);
+        let number = written.parse().ok().filter(|number: &f64| number.is_finite());
+        let value = number.or_else(|| Amount::parse(written)?.in_unit_of(column)).ok_or_else(|| {
+            let unit = unit_of(column);
+            fault(format!("{name} cannot be {written:?}; allowed: {}", allowed(unit)))
+        })?;
+        Ok(Condition { found, relation, value: Datum::Number(value) })
+    }
+
+    fn holds(&self, table: &Table<'_>, row: usize) -> bool {
+        match (table.value(&self.found, row), &self.value) {
+            (Some(Datum::Number(number)), Datum::Number(value)) => self.relation.holds(*number, *value),
+            (Some(Datum::Text(word)), Datum::Text(value)) => (word == value) == (self.relation == Relation::Equal),
+            _ => false,
+        }
+    }
+}
+
 /// The table of a sweep.
 struct Table<'a> {
     rows: &'a Rows,
@@ -222,10 +271,14 @@ impl<'a> Table<'a> {
         found.column > self.flow && Statistic::find(Owner::Flow, self.name(found)).is_some()
     }
 
+    fn has_text(&self, column: usize) -> bool {
+        self.rows.rows.iter().any(|row| matches!(row[column], Some(Datum::Text(_))))
+    }
+
     /// The column of this name, which has to hold numbers.
     fn number(&self, flag: &str, wanted: &str) -> Result<Found, String> {
         let found = self.find(flag, wanted)?;
-        let is_number = |column: usize| !self.rows.rows.iter().any(|row| matches!(row[column], Some(Datum::Text(_))));
+        let is_number = |column: usize| !self.has_text(column);
         if is_number(found.column) {
             return Ok(found);
         }

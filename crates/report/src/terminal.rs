@@ -2,6 +2,7 @@
 //! that matter least are left out, intervals are put on separate lines, and a line below the tables says what is missing.
 use crate::comparison::Comparison;
 use crate::estimate::Estimate;
+use crate::markup::Markup;
 use crate::notes::{Note, notes};
 use crate::palette;
 use crate::scope::qoo_thresholds;
@@ -17,6 +18,8 @@ pub struct Style {
     pub width: Option<usize>,
     /// Whether it is a terminal that shows colours.
     pub colour: bool,
+    /// The form of tables.
+    pub markup: Markup,
 }
 
 /// The table of queues, the tables of flow groups and of applications if there are any, an explanation of the intervals, and notes.
@@ -94,6 +97,9 @@ fn is_too_wide(lines: &[String], style: &Style) -> bool {
 
 /// A table as text; every line ends with a newline.
 pub fn table(table: &Table, style: &Style) -> String {
+    if let Some(marked_up) = style.markup.table(&cells_of(table, style, false), table.heads.len()) {
+        return marked_up;
+    }
     let wide = lines(table, style, false);
     let lines = if is_too_wide(&wide, style) { lines(table, style, true) } else { wide };
     let header = lines.iter().position(|line| is_rule(line)).unwrap_or(0);
@@ -118,6 +124,10 @@ pub fn table(table: &Table, style: &Style) -> String {
 
 /// Lines without trailing blanks; `stacked` puts intervals below their means.
 fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
+    cells_of(table, style, stacked).lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn cells_of(table: &Table, style: &Style, stacked: bool) -> comfy_table::Table {
     let mut out = comfy_table::Table::new();
     let rule = if style.colour { '─' } else { '-' };
     out.load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule)));
@@ -142,13 +152,13 @@ fn lines(table: &Table, style: &Style, stacked: bool) -> Vec<String> {
     for column in out.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    out.lines().map(|line| line.trim_end().to_owned()).collect()
+    out
 }
 
 fn cells(row: &Row, columns: &[Column], fresh: bool, style: &Style, stacked: bool) -> Vec<Cell> {
     let head = |(i, text): (usize, &String)| {
         let text = printable(text);
-        let shown = if i == 0 && !fresh { "" } else { &*text };
+        let shown = if i == 0 && !fresh && style.markup == Markup::Text { "" } else { &*text };
         match (style.colour, i) {
             (true, 0) => Cell::new(format!("{MARK} {shown}")),
             _ => Cell::new(shown),

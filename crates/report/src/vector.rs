@@ -301,7 +301,7 @@ fn letter_width(letter: u8) -> u16 {
 }
 
 /// Text without meaning for TeX.
-fn tex(text: &str) -> String {
+pub(crate) fn tex(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         match letter {

@@ -94,6 +94,13 @@ impl Relation {
         ("<", Relation::Below),
     ];
 
+    /// What is left of a relation, the relation, and what is right of it.
+    pub fn split(text: &str) -> Option<(&str, Relation, &str)> {
+        let found = Relation::ALL.into_iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign, relation)));
+        let (at, sign, relation) = found.min_by_key(|(at, sign, _)| (*at, sign.len().abs_diff(2)))?;
+        Some((text[..at].trim(), relation, text[at + sign.len()..].trim()))
+    }
+
     /// As it is written.
     pub fn sign(self) -> &'static str {
         Relation::ALL.into_iter().find(|(_, relation)| *relation == self).map_or("", |(sign, _)| sign)
@@ -128,7 +135,8 @@ pub enum Amount {
 }
 
 impl Amount {
-    fn parse(text: &str) -> Option<Amount> {
+    /// Reads a number, or a value with its unit.
+    pub fn parse(text: &str) -> Option<Amount> {
         if let Ok(number) = text.parse::<f64>() {
             return number.is_finite().then_some(Amount::Number(number));
         }
@@ -228,10 +236,7 @@ impl Expectation {
     pub fn parse(text: &str) -> Result<Expectation, String> {
         let text = text.trim();
         let fault = |what: &str| format!("{what} in {text:?}; allowed: {FORM}");
-        let found = Relation::ALL.into_iter().filter_map(|(sign, relation)| Some((text.find(sign)?, sign, relation)));
-        let (at, sign, relation) =
-            found.min_by_key(|(at, sign, _)| (*at, sign.len().abs_diff(2))).ok_or_else(|| fault("no relation"))?;
-        let (left, written) = (text[..at].trim(), text[at + sign.len()..].trim());
+        let (left, relation, written) = Relation::split(text).ok_or_else(|| fault("no relation"))?;
         let fold = Fold::ALL.into_iter().find_map(|(name, fold)| {
             Some((fold, left.strip_prefix(name)?.trim_start().strip_prefix('(')?.strip_suffix(')')?))
         });

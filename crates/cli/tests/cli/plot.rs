@@ -67,6 +67,62 @@ fn tables_fit_eighty_columns_unless_wide() {
     assert!(list(&["--wide"]).lines().any(|line| line.chars().count() > 80));
 }
 
+#[test]
+fn a_condition_chooses_rows_and_titles_are_free() {
+    let place = Place::new("plot-where");
+    sweep(&place, "t.csv");
+    let draw = |more: &[&str]| {
+        let fixed = [
+            "plot",
+            "t.csv",
+            "--x",
+            "hop.rate",
+            "--y",
+            "bulk.rtt.p99",
+            "--by",
+            "hop.queue",
+            "--force",
+            "--out",
+            "a.svg",
+        ];
+        place.run(&[&fixed[..], more].concat())
+    };
+    let some = draw(&[
+        "--where",
+        "hop.queue != fifo",
+        "--where",
+        "hop.rate >= 6mbit",
+        "--xlabel",
+        "capacity",
+        "--ylabel",
+        "patience",
+    ]);
+    assert!(some.status.success(), "{}", text(&some.stderr));
+    let svg = fs::read_to_string(place.path("a.svg")).expect("a figure");
+    assert!(svg.contains("capacity") && svg.contains("patience") && !svg.contains("Rate (Mbit/s)"));
+    assert!(!svg.contains("fifo"), "only the other queue is drawn");
+    for (condition, expected) in [
+        ("hop.queue", "no relation; allowed: COLUMN RELATION VALUE"),
+        ("hop.queu == fifo", "no such column; allowed: hop.rate, hop.queue"),
+        ("hop.queue < fifo", "hop.queue holds text; allowed: ==, !="),
+        ("hop.rate > 5ms", "hop.rate cannot be \"5ms\"; allowed: a rate"),
+        ("hop.rate > 50mbit", "no run that meets --where has a number there"),
+    ] {
+        let refused = draw(&["--where", condition]);
+        assert_eq!(refused.status.code(), Some(2), "{condition}");
+        assert!(text(&refused.stderr).contains(expected), "{condition}: {}", text(&refused.stderr));
+    }
+}
+
+#[test]
+fn printed_tables_are_latex_or_markdown() {
+    let place = Place::new("plot-tables");
+    let latex = compare(&place, "a", &["--tables", "latex"]);
+    assert!(latex.starts_with("\\begin{tabular}{lr") && latex.contains("fq\\_codel & "), "{latex}");
+    let markdown = place.ok(&["diff", "a", "a", "--tables", "markdown"]);
+    assert!(markdown.contains("| figure | a | b | b − a | % |") && markdown.contains("|---|--:|"), "{markdown}");
+}
+
 /// The table of a sweep: two rates, two queues, three seeds.
 fn sweep(place: &Place, out: &str) {
     place.write(

@@ -16,7 +16,7 @@ fn agrees(place: &Place, args: &[&str]) {
     let printed = place.ok(&[args, &["--out", "out", "--force"]].concat());
     let folder = place.path("out");
     let read = Comparison::load(&folder).expect("a result");
-    let table = terminal::comparison(&read, &terminal::Style { width: Some(80), colour: false });
+    let table = terminal::comparison(&read, &terminal::Style { width: Some(80), ..terminal::Style::default() });
     assert_eq!(printed.split("\nout/report.html").next(), Some(table.as_str()), "{args:?}");
     let html = fs::read_to_string(folder.join("report.html")).expect("a page");
     assert!(html == page::render(&read).expect("a page"), "{args:?}: the page");

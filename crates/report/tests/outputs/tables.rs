@@ -5,7 +5,7 @@ use narrows_report::terminal::{self, Style};
 use narrows_results::summary::{Application, Quantiles, Timing, Voice};
 
 fn plain(queues: &[crate::sample::Queue], flows: &[&str], seeds: u64, width: Option<usize>) -> String {
-    terminal::comparison(&comparison(queues, flows, seeds), &Style { width, colour: false })
+    terminal::comparison(&comparison(queues, flows, seeds), &Style { width, ..Style::default() })
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn each_kind_of_traffic_has_its_columns() {
         let delay = Quantiles { p50: p99 / 2.0, p99, ..Quantiles::default() };
         call.application = Some(Application { one_way_ms: Some(delay), ..Application::default() });
     }
-    let narrow = terminal::comparison(&together, &Style { width: Some(80), colour: false });
+    let narrow = terminal::comparison(&together, &Style { width: Some(80), ..Style::default() });
     let expected = "\
 queue               download  download    call    call
        utilisation       RTT   goodput   delay   delay
@@ -80,7 +80,7 @@ one run each
 call: 612 ms (p99) behind fifo, 16 behind codel; download: 48.2 and 48.0 Mbit/s
 ";
     assert_eq!(narrow, expected);
-    let wide = terminal::comparison(&together, &Style { width: None, colour: false });
+    let wide = terminal::comparison(&together, &Style { width: None, ..Style::default() });
     assert!(wide.contains("queue  flows"), "all tables without a limit of width: {wide}");
 }
 
@@ -134,7 +134,7 @@ fn of_very_many_kinds_those_that_carry_most_are_shown() {
         // The ninth to the twelfth carry least.
         flow.goodput_mbit = if (8..12).contains(&n) { 0.5 } else { 1.0 + n as f64 };
     }
-    let text = terminal::comparison(&comparison, &Style { width: None, colour: false });
+    let text = terminal::comparison(&comparison, &Style { width: None, ..Style::default() });
     assert!(text.contains("flows with most goodput"), "{text}");
     let shown: Vec<bool> = names.iter().map(|name| text.contains(name)).collect();
     let expected: Vec<bool> = (0..20).map(|n| !(8..12).contains(&n)).collect();
@@ -168,7 +168,7 @@ fn hops_have_rows_of_their_own() {
 fn a_terminal_sees_colours_and_no_one_else_sees_escapes() {
     let mut result = comparison(&QUEUES[..2], &["cubic"], 1);
     result.groups[0].label = "ev\x1b[2Jil".into();
-    let colour = terminal::comparison(&result, &Style { width: Some(120), colour: true });
+    let colour = terminal::comparison(&result, &Style { width: Some(120), colour: true, ..Style::default() });
     assert!(colour.contains("\x1b[38;2;") && !colour.contains("\x1b[2J"), "{colour:?}");
     assert!(!terminal::comparison(&result, &Style::default()).contains('\x1b'));
 }
