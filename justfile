@@ -45,6 +45,10 @@ dist *ARGS:
 book:
     cargo book
 
+# Book, playground and schema for a server of static files, in target/site.
+site *ARGS:
+    cargo xtask site {{ARGS}}
+
 # The same scenarios on Linux's recorded figures, cell by cell.
 reproduce WHAT="linux":
     cargo run --release -- reproduce {{WHAT}}

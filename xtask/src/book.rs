@@ -30,6 +30,15 @@ fn read(made: &Path, chapter: &Chapter) -> Result<(PathBuf, String), String> {
     Ok((page, text))
 }
 
+/// The playground, which is beside the book in the site only.
+const PLAYGROUND: &str = "play/index.html#";
+
+/// Whether the playground has what this fragment names.
+fn is_scene(fragment: &str) -> bool {
+    let file = fragment.strip_prefix("scene=").map(|name| format!("crates/playground/scenes/{name}.toml"));
+    file.is_some_and(|file| crate::root().join(file).is_file())
+}
+
 /// What was made, by its path.
 type Pages = BTreeMap<PathBuf, String>;
 
@@ -42,6 +51,9 @@ fn dead_ends(made: &Path, page: &Path, text: &str, pages: &Pages) -> Vec<String>
     let targets = targets.filter_map(|rest| rest.split_once('"')).map(|(target, _)| target);
     let inside = targets.filter(|target| !target.contains(':'));
     let dead = inside.filter(|target| {
+        if let Some(fragment) = target.strip_prefix(PLAYGROUND) {
+            return !is_scene(fragment);
+        }
         let (file, id) = target.split_once('#').map_or((*target, None), |(file, id)| (file, Some(id)));
         let to = if file.is_empty() { page.to_owned() } else { page.parent().unwrap_or(Path::new("")).join(file) };
         match (id, pages.get(&to)) {

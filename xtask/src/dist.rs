@@ -3,7 +3,8 @@
 //!
 //! The program is linked with musl, so that it runs on every Linux of its architecture. The archive is made by `tar` and the package
 //! by `dpkg-deb`, which every Debian has; the folder that they pack stays beside them.
-use crate::{root, run};
+use crate::disk::{copy, copy_into, files, files_below, folder, fresh, write};
+use crate::{cargo, needs_target, root, run, target_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -100,24 +101,19 @@ impl<'a> Flags<'a> {
 
 /// The program, built for a target.
 fn build(target: &str, profile: &str) -> Result<PathBuf, String> {
-    let installed = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
-    let installed = installed.map_err(|error| format!("rustc does not start: {error}"))?;
-    if !Path::new(String::from_utf8_lossy(&installed.stdout).trim()).is_dir() {
-        return Err(format!("the target is missing: `rustup target add {target}` brings it"));
-    }
+    needs_target(target)?;
     // The C parts of `ring` need a compiler for musl; its name is that of Debian's package musl-tools.
     if target.ends_with("-musl") && !Command::new("musl-gcc").arg("-v").output().is_ok_and(|out| out.status.success()) {
         return Err("musl-gcc is missing: on Debian the package musl-tools has it".to_owned());
     }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo.args(["build", "--package", "narrows", "--locked", "--target", target, "--profile", profile]);
     // Line numbers would make up most of the file; the names of functions stay.
     cargo.arg("--config").arg(format!("profile.{profile}.strip=\"debuginfo\""));
-    run(cargo.current_dir(root()))?;
+    run(&mut cargo)?;
     // Cargo's folder for the profile `dev` has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
-    let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(built.join(target).join(folder).join("narrows"))
+    Ok(target_folder().join(target).join(folder).join("narrows"))
 }
 
 /// A program without an interpreter in its ELF header needs no library of the system.
@@ -184,50 +180,4 @@ fn package(dist: &Path, tree: &Path, program: &Path, version: &str, architecture
     let file = dist.join(format!("narrows_{version}_{architecture}.deb"));
     run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&base).arg(&file))?;
     Ok(file)
-}
-
-/// A new, empty folder in place of an old one of ours.
-fn fresh(path: &Path) -> Result<PathBuf, String> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(format!("{} cannot be removed: {error}", path.display()));
-        }
-        _ => {}
-    }
-    folder(path)?;
-    Ok(path.to_owned())
-}
-
-fn folder(path: &Path) -> Result<(), String> {
-    fs::create_dir_all(path).map_err(|error| format!("{} cannot be made: {error}", path.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = fs::copy(from, to).map(drop);
-    copied.map_err(|error| format!("{} cannot be copied to {}: {error}", from.display(), to.display()))
-}
-
-fn copy_into(from: &Path, to: &Path) -> Result<(), String> {
-    folder(to.parent().unwrap_or(to))?;
-    copy(from, to)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    fs::write(path, bytes).map_err(|error| format!("{} cannot be written: {error}", path.display()))
-}
-
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let refused = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
-    let entries = fs::read_dir(folder).map_err(refused)?.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut all = Vec::new();
-    for path in files(folder)? {
-        if path.is_dir() { all.append(&mut files_below(&path)?) } else { all.push(path) }
-    }
-    Ok(all)
 }

@@ -4,11 +4,13 @@ use std::process::ExitCode;
 mod arrows;
 #[cfg(feature = "book")]
 mod book;
+mod disk;
 mod dist;
 mod fmt;
 mod instructions;
 mod lfq;
 mod pgo;
+mod site;
 
 const USAGE: &str = "\
 cargo xtask arrows          dependencies between the workspace's crates point one way
@@ -17,6 +19,8 @@ cargo xtask lfq [--check]   the policies of the queue lfq, from their text, in R
 cargo xtask dist [--target TRIPLE] [--profile NAME]
                             a static program, manual pages and completions, as an archive and a .deb, and a Python wheel, in target/dist
 cargo book                  the book, made as on the web in target/book, and its links followed
+cargo xtask site [--play-only]
+                            book, playground and schema in target/site, for any server of static files (needs the target wasm32-unknown-unknown)
 cargo xtask instructions [--record]
                             the simulator's instructions per packet, against bench/instructions/budget.txt (needs valgrind)
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
@@ -34,6 +38,8 @@ fn main() -> ExitCode {
         ["book"] => book::make(),
         ["instructions"] => instructions::count(instructions::Mode::Check),
         ["instructions", "--record"] => instructions::count(instructions::Mode::Record),
+        ["site"] => site::make(site::Parts::All),
+        ["site", "--play-only"] => site::make(site::Parts::Play),
         ["pgo"] => pgo::build(),
         ["dist", flags @ ..] => dist::dist(flags),
         _ => {
@@ -61,6 +67,29 @@ fn run(command: &mut std::process::Command) -> Result<(), String> {
         Ok(status) => Err(format!("{name} ended with {status}")),
         Err(error) => Err(format!("{name} does not start: {error}")),
     }
+}
+
+/// This cargo, in the workspace's root folder.
+fn cargo() -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Fails unless programs can be compiled for this target.
+fn needs_target(target: &str) -> Result<(), String> {
+    let installed = std::process::Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let installed = installed.map_err(|error| format!("rustc does not start: {error}"))?;
+    if std::path::Path::new(String::from_utf8_lossy(&installed.stdout).trim()).is_dir() {
+        Ok(())
+    } else {
+        Err(format!("the target is missing: `rustup target add {target}` brings it"))
+    }
+}
+
+/// Where cargo builds.
+fn target_folder() -> std::path::PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), std::path::PathBuf::from)
 }
 
 /// The workspace's root folder.

@@ -29,9 +29,9 @@ pub(crate) fn build() -> Result<String, String> {
 
 /// A build to hand out, with an additional flag, encoded because its path may contain spaces.
 fn cargo(target: &Path, flag: &str) -> Result<(), String> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut build = crate::cargo();
     build.args(["build", "--profile", "lto", "-p", "narrows", "-p", "narrows-bench", "--target-dir"]).arg(target);
-    run(build.env("CARGO_ENCODED_RUSTFLAGS", flag).current_dir(root()))
+    run(build.env("CARGO_ENCODED_RUSTFLAGS", flag))
 }
 
 /// The toolchain's own `llvm-profdata`: another version may not read this compiler's counts.

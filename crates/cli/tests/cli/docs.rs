@@ -97,6 +97,7 @@ pages! {
     introduction "docs/book/src/introduction.md";
     kernel "docs/book/src/kernel.md";
     league "docs/book/src/league.md";
+    lesson "docs/book/src/lesson.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     packets "docs/book/src/packets.md";

@@ -56,7 +56,7 @@ impl Session {
         let place = Place::new(&format!("docs-{}", page.replace('/', "-")));
         fs::create_dir_all(place.path(".bin")).expect("a folder");
         symlink(env!("CARGO_BIN_EXE_narrows"), place.path(".bin/narrows")).expect("a link");
-        for folder in ["examples", "experiments"] {
+        for folder in ["crates", "examples", "experiments"] {
             symlink(super::repository().join(folder), place.path(folder)).expect("a link");
         }
         place.write(".bin/cargo", CARGO);
