@@ -5,9 +5,9 @@ Learns the policy of the queue ``lfq`` by CMA-ES, in the environments of ``narro
     python examples/lfq/train.py --out examples/lfq
     cp examples/lfq/tree.txt crates/core/src/queue/lfq/ && cargo xtask lfq
 
-What is searched are the numbers of a decision tree, thresholds and factors, so that nothing has to be distilled: the queue
-compares the same numbers. Evolution is used, not a method that follows gradients: a tree has none, and what a limit was
-worth shows a whole cycle of the flow's control later, hundreds of decisions on. It writes ``tree.txt`` and ``curve.csv``.
+It searches the numbers of a decision tree, thresholds and factors, so that nothing has to be distilled: the queue
+compares the same numbers. It does not follow gradients: a tree has none, and what a limit was worth shows a whole cycle
+of the flow's control later, hundreds of decisions on. It writes ``tree.txt`` and ``curve.csv``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 
 import cma
 import numpy as np
-from tree import Tree
 
 from narrows import gym
 
@@ -39,8 +38,69 @@ PARTS: list[tuple[str, int, dict[str, Any]]] = [
     ("beside", 2, {"flows": NEIGHBOURS, "rate": ("8mbit", "24mbit"), "rtt": ("5ms", "80ms"), "duration": "10s"}),
     ("steps", 3, {"flows": EVERYONE, "rate": ("6mbit", "16mbit"), "rtt": ("5ms", "80ms"), "duration": "14s"}),
 ]
-#: A step is 30 packets, not ten as in the queue: the factor is relative to the cycle's first limit and may be held longer.
+#: A step is 30 packets, not ten as in the queue: a factor is relative to the cycle's first limit, so it may be held.
 MORE = {"fast": {"every": 100}, "beside": {"every": 20}, "slow": {"every": 20}, "steps": {"rate_step": (0.4, 2.5)}}
+
+
+class Tree:
+    """
+    A decision tree. Its text is ``if FEATURE <= NUMBER``, a tree, ``else``, another tree; or a factor in 256ths.
+
+    Numbers are kept as the environments show features, ``log2(1 + x) / 8``, and factors as actions, so that a search
+    can move both: ``numbers`` has the thresholds first, then the actions.
+    """
+
+    def __init__(self, path: Path) -> None:
+        lines = [line for line in path.read_text().splitlines() if line.strip() and not line.strip().startswith("#")]
+        #: In depth-first order: (feature, number of the threshold, left, right), or the number of the action.
+        self.nodes: list[Any] = []
+        thresholds: list[float] = []
+        actions: list[float] = []
+
+        def read() -> int:
+            words, at = lines.pop(0).split(), len(self.nodes)
+            self.nodes.append(None)
+            if words[0] != "if":
+                actions.append(float(np.log2(int(words[0]) / 256) / 2))
+                self.nodes[at] = -len(actions)
+                return at
+            place = len(thresholds)
+            # Features are whole numbers: halfway to the next one.
+            thresholds.append(float(np.log2(int(words[3]) + 1.5) / 8))
+            left = read()
+            if lines.pop(0).strip() != "else":
+                raise ValueError(f"{path}: without else")
+            self.nodes[at] = (gym.FEATURES.index(words[1]), place, left, read())
+            return at
+
+        read()
+        self.numbers = np.array(thresholds + actions[::-1])
+
+    def text(self, numbers: Any) -> str:
+        """The tree with these numbers."""
+
+        def write(at: int, indent: str) -> str:
+            node = self.nodes[at]
+            if isinstance(node, int):
+                return f"{indent}{int(np.clip(round(256 * 4 ** float(numbers[node])), 64, 1024))}\n"
+            feature, place, left, right = node
+            yes, no = write(left, indent + "    "), write(right, indent + "    ")
+            number = max(0, int(np.floor(2 ** (8 * numbers[place]) - 1)))
+            return f"{indent}if {gym.FEATURES[feature]} <= {number}\n{yes}{indent}else\n{no}"
+
+        return write(0, "")
+
+    def act(self, numbers: Any, seen: Any) -> Any:
+        """Actions of C variants of it (C x numbers) for what each sees (C x E x features)."""
+
+        def decide(at: int) -> Any:
+            node = self.nodes[at]
+            if isinstance(node, int):
+                return numbers[:, node, None]
+            feature, place, left, right = node
+            return np.where(seen[..., feature] <= numbers[:, place, None], decide(left), decide(right))
+
+        return np.broadcast_to(np.clip(decide(0), -1.0, 1.0), seen.shape[:-1])
 
 
 class Part:
@@ -79,9 +139,9 @@ class Part:
 
     def score(self, used: Any, queue: Any, used_c: Any, queue_c: Any) -> Any:
         """
-        Points beyond cocoa. On the paper's distribution a point is a hundredth of the link in the paper's reward. Elsewhere
-        it is a point of utilisation, or a tenth of the queue. Less utilisation than cocoa by more than half a point costs
-        three times as much, a longer queue by more than a twentieth too.
+        Points beyond cocoa. On the paper's distribution a point is a hundredth of the link in the paper's reward.
+        Elsewhere it is a point of utilisation, or a tenth of the queue. Utilisation of more than half a point less than
+        cocoa's costs three times as much, and so does a queue of more than a twentieth more.
         """
         more = 100 * (used - used_c)
         if self.name == "theirs":
@@ -97,20 +157,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Learns the policy of lfq by CMA-ES.")
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--start", type=Path, default=RULE, help="the tree to start from")
-    parser.add_argument("--minutes", type=float, default=15.0, help="of a core's time")
+    parser.add_argument("--generations", type=int, default=165)
     parser.add_argument("--candidates", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     tree = Tree(args.start)
     # At first a number moves by a quarter of a power of two: 0.03 of eight.
-    search = cma.CMAEvolutionStrategy(tree.numbers, 0.03, {"popsize": args.candidates, "seed": args.seed, "verbose": -9})
+    search = cma.CMAEvolutionStrategy(
+        tree.numbers, 0.03, {"popsize": args.candidates, "seed": args.seed, "verbose": -9}
+    )
     parts = [Part(name, n, args.candidates, 1, **arguments) for name, n, arguments in PARTS]
     with (args.out / "curve.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["generation", "cpu_seconds", "start", "found", "best", *(part.name for part in parts)])
-        generation = 0
-        while time.process_time() < 60 * args.minutes:
+        for generation in range(args.generations):
             candidates = search.ask()
             # Beside what has been found so far, what it started from: on the same paths, for the curve.
             candidates[:2] = [search.mean.copy(), tree.numbers.copy()]
@@ -124,7 +185,6 @@ def main() -> None:
             rows.writerow([generation, f"{time.process_time():.0f}", *(f"{x:.2f}" for x in shown)])
             file.flush()
             (args.out / "tree.txt").write_text(f"# Learned by examples/lfq/train.py.\n{tree.text(search.mean)}")
-            generation += 1
 
 
 if __name__ == "__main__":
