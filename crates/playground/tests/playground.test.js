@@ -235,8 +235,9 @@ test(`${LINKS} damaged links give a message and no hang`, async () => {
     const hash = n % 2 ? whole.slice(0, at) + noise + whole.slice(at + noise.length) : `#s=${noise}`;
     await page.evaluate((to) => {
       delete document.documentElement.dataset.state;
+      const was = location.hash;
       location.hash = to;
-      if (location.hash === to || decodeURIComponent(location.hash) === to) dispatchEvent(new HashChangeEvent("hashchange"));
+      if (location.hash === was) dispatchEvent(new HashChangeEvent("hashchange"));
     }, hash);
     await page.waitForFunction(() => document.documentElement.dataset.state !== undefined, undefined, { timeout: 15_000 });
   }
