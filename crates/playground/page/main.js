@@ -207,6 +207,7 @@ async function follow() {
   try {
     const link = await readLink(location.hash);
     document.documentElement.classList.toggle("embed", link.embed);
+    byId("whole", HTMLAnchorElement).href = location.href.replace(/[#&]embed\b/, "");
     versus = link.versus ?? "";
     const scene = catalogue.scenes.find(({ name }) => name === link.scene);
     if (link.scene && !scene) throw new Complaint(`there is no scene "${link.scene}"; there are: ${catalogue.scenes.map(({ name }) => name).join(", ")}`);

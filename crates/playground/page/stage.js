@@ -160,7 +160,8 @@ export class Stage {
     const title = `${outline.hops[hop].name}: ${outline.hops[hop].queue.kind}, ${state.packets} waiting${delay}`;
     pen.fillText(cut(pen, title, plan.right - tail), tail, top + 12);
     pen.textAlign = "right";
-    pen.fillText(rate(state.rate_mbit), plan.right - 4, middle + 20);
+    const mean = outline.hops[hop].steps.length ? "" : " on average";
+    pen.fillText(rate(state.rate_mbit) + mean, plan.right - 4, middle + 20);
     pen.textAlign = "left";
     pen.fillStyle = colours.lane;
     for (let i = 0; i < count; i++) {
