@@ -249,3 +249,15 @@ fn what_cannot_be_served_is_said_first() {
         assert!(text(&output.stderr).contains(part), "{args:?}: {}", text(&output.stderr));
     }
 }
+
+/// The page cannot ask the report for its colours.
+#[test]
+fn the_page_has_the_colours_of_the_report() {
+    let style = FILES.iter().find(|file| file.path == "style.css").expect("a style sheet").text;
+    for n in 0..7 {
+        let paint = narrows_report::palette::paint(n);
+        for colour in [paint.light, paint.dark] {
+            assert!(style.contains(&format!("--flow-{n}: {colour};")), "flow {n}: {colour}");
+        }
+    }
+}
