@@ -66,7 +66,9 @@ function wasm() {
   return async (request) => {
     worker ??= start();
     const number = ++last;
-    const reply = new Promise((/** @type {(reply: string) => void} */ resolve, reject) => waiting.set(number, { resolve, reject }));
+    const reply = new Promise((/** @type {(reply: string) => void} */ resolve, reject) =>
+      waiting.set(number, { resolve, reject }),
+    );
     worker.postMessage([number, JSON.stringify(request)]);
     const clock = setTimeout(() => end("the run took longer than 20 seconds and was ended"), PATIENCE);
     try {

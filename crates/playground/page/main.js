@@ -5,8 +5,9 @@ import { acknowledge, byId, download, el } from "./dom.js";
 import { Complaint, ask, isNative } from "./engine.js";
 import { readLink, writeLink } from "./link.js";
 import { Player, SPEEDS } from "./player.js";
-import { Stage, span } from "./stage.js";
+import { Stage } from "./stage.js";
 import { Strips, gaugesOf, stripsOf } from "./strips.js";
+import { span } from "./units.js";
 import { inWords, moment } from "./words.js";
 
 /** @typedef {import("./protocol").Catalogue} Catalogue */
@@ -20,11 +21,21 @@ const POINTS = 250;
 const SAID = 2000;
 
 const places = {
-  scene: byId("scene", HTMLSelectElement), title: byId("title", HTMLElement), notes: byId("notes", HTMLElement),
-  seats: byId("seats", HTMLElement), play: byId("play", HTMLButtonElement), speed: byId("speed", HTMLInputElement),
-  speedSaid: byId("speed-said", HTMLElement), time: byId("time", HTMLElement), moment: byId("moment", HTMLElement),
-  controls: byId("controls", HTMLElement), text: byId("text", HTMLTextAreaElement), fault: byId("fault", HTMLElement),
-  versus: byId("versus", HTMLElement), step: byId("step", HTMLInputElement), gauge: byId("gauge", HTMLElement),
+  scene: byId("scene", HTMLSelectElement),
+  title: byId("title", HTMLElement),
+  notes: byId("notes", HTMLElement),
+  seats: byId("seats", HTMLElement),
+  play: byId("play", HTMLButtonElement),
+  speed: byId("speed", HTMLInputElement),
+  speedSaid: byId("speed-said", HTMLElement),
+  time: byId("time", HTMLElement),
+  moment: byId("moment", HTMLElement),
+  controls: byId("controls", HTMLElement),
+  text: byId("text", HTMLTextAreaElement),
+  fault: byId("fault", HTMLElement),
+  versus: byId("versus", HTMLElement),
+  step: byId("step", HTMLInputElement),
+  gauge: byId("gauge", HTMLElement),
 };
 
 /** @type {Catalogue} */
@@ -84,10 +95,20 @@ function fail(error) {
 
 /** A place for one queue: its picture, its strips, its words. @param {number} n */
 function seat(n) {
-  const canvas = el("canvas", { class: "stage", role: "img", "aria-label": "the bottleneck in motion; it is described below in words" });
+  const canvas = el("canvas", {
+    class: "stage",
+    role: "img",
+    "aria-label": "the bottleneck in motion; it is described below in words",
+  });
   const [name, words, strips] = [el("h2"), el("div", { "aria-live": "off" }), el("div", { class: "strips" })];
   const root = el("section", { class: "seat", "aria-label": `queue ${n + 1}` }, name, canvas, words, strips);
-  const made = { stage: new Stage(canvas), strips: new Strips(strips, (s) => void player.seek(s * SECOND)), words, name, root };
+  const made = {
+    stage: new Stage(canvas),
+    strips: new Strips(strips, (s) => void player.seek(s * SECOND)),
+    words,
+    name,
+    root,
+  };
   made.stage.still = isStill();
   return made;
 }
@@ -124,7 +145,14 @@ async function latest(work) {
 async function present(scenario, at) {
   const before = performance.now();
   const both = [scenario];
-  if (versus) both.push(await ask({ ask: "edit", text: scenario.text, edits: [{ table: { hop }, key: ["queue"], value: rival(scenario) }] }));
+  if (versus)
+    both.push(
+      await ask({
+        ask: "edit",
+        text: scenario.text,
+        edits: [{ table: { hop }, key: ["queue"], value: rival(scenario) }],
+      }),
+    );
   const results = await Promise.all(both.map(({ text }) => ask({ ask: "run", text, points: POINTS })));
   [shown, played] = [both, results];
   places.fault.hidden = true;
@@ -141,14 +169,21 @@ async function present(scenario, at) {
   });
   drawStrips();
   furnish();
-  await player.open(shown.map(({ text }) => text), Math.min(at, scenario.outline.duration));
+  await player.open(
+    shown.map(({ text }) => text),
+    Math.min(at, scenario.outline.duration),
+  );
   performance.measure("change to picture", { start: before });
 }
 
 /** The other queue, with the same buffer if that is counted in packets. @param {ScenarioText} scenario */
 function rival({ outline }) {
-  const { kind, params: { limit } } = outline.hops[hop].queue;
-  const param = (/** @type {string} */ name) => catalogue.queues.find((one) => one.name === name)?.params.find((one) => one.name === "limit");
+  const {
+    kind,
+    params: { limit },
+  } = outline.hops[hop].queue;
+  const param = (/** @type {string} */ name) =>
+    catalogue.queues.find((one) => one.name === name)?.params.find((one) => one.name === "limit");
   const isSet = /^[\d.]+p$/.test(limit ?? "") && limit !== param(kind)?.default;
   return isSet && param(versus) ? `${versus}:limit=${limit}` : versus;
 }
@@ -167,22 +202,30 @@ function furnish() {
   hop = Math.min(hop, outline.hops.length - 1);
   places.title.textContent = outline.name;
   document.title = `${outline.name} · Narrows`;
-  places.notes.textContent = text.split("\n").filter((line, n, all) => all.slice(0, n + 1).every((one) => one.startsWith("#"))).map((line) => line.slice(1).trim()).join(" ");
+  places.notes.textContent = text
+    .split("\n")
+    .filter((line, n, all) => all.slice(0, n + 1).every((one) => one.startsWith("#")))
+    .map((line) => line.slice(1).trim())
+    .join(" ");
   if (document.activeElement !== places.text) places.text.value = text;
   controls(places.controls, { hop, catalogue, outline, change }, (other) => {
     hop = other;
     furnish();
   });
   const queues = [{ name: "", summary: "one queue only" }, ...catalogue.queues];
-  places.versus.replaceChildren(choose("compare with", queues, versus, (name) => {
-    versus = name;
-    void latest(() => present(shown[0], player.now));
-  }));
+  places.versus.replaceChildren(
+    choose("compare with", queues, versus, (name) => {
+      versus = name;
+      void latest(() => present(shown[0], player.now));
+    }),
+  );
   const gauges = gaugesOf(played.flatMap(({ series }) => series)).map((name) => ({ name }));
-  places.gauge.replaceChildren(choose("what the queue thinks", [{ name: "" }, ...gauges], gauge, (name) => {
-    gauge = name;
-    drawStrips();
-  }));
+  places.gauge.replaceChildren(
+    choose("what the queue thinks", [{ name: "" }, ...gauges], gauge, (name) => {
+      gauge = name;
+      drawStrips();
+    }),
+  );
 }
 
 /** @param {Edit[]} edits @param {boolean} [mayStep] whether they may hold from the present moment on */
@@ -210,8 +253,17 @@ async function follow() {
     byId("whole", HTMLAnchorElement).href = location.href.replace(/[#&]embed\b/, "");
     versus = link.versus ?? "";
     const scene = catalogue.scenes.find(({ name }) => name === link.scene);
-    if (link.scene && !scene) throw new Complaint(`there is no scene "${link.scene}"; there are: ${catalogue.scenes.map(({ name }) => name).join(", ")}`);
-    const own = isNative && !link.text && !scene ? await fetch("scenario.toml").then((answer) => (answer.ok ? answer.text() : null), () => null) : null;
+    if (link.scene && !scene)
+      throw new Complaint(
+        `there is no scene "${link.scene}"; there are: ${catalogue.scenes.map(({ name }) => name).join(", ")}`,
+      );
+    const own =
+      isNative && !link.text && !scene
+        ? await fetch("scenario.toml").then(
+            (answer) => (answer.ok ? answer.text() : null),
+            () => null,
+          )
+        : null;
     places.scene.value = scene?.name ?? (link.text || own ? "" : catalogue.scenes[0].name);
     await use(link.text ?? scene?.text ?? own ?? catalogue.scenes[0].text, (link.at ?? 0) * SECOND);
     if (!isStill() && !player.playing && document.documentElement.dataset.state === "ready") player.play(true);
@@ -226,7 +278,8 @@ function setSpeed(speed) {
   player.speed = Math.min(SPEEDS[1], Math.max(SPEEDS[0], speed));
   const share = Math.log(player.speed / SPEEDS[0]) / Math.log(SPEEDS[1] / SPEEDS[0]);
   places.speed.value = String(Math.round(share * 100));
-  const words = player.speed >= 0.95 ? `${+player.speed.toPrecision(2)} × life` : `1/${Math.round(1 / player.speed)} of life`;
+  const words =
+    player.speed >= 0.95 ? `${+player.speed.toPrecision(2)} × life` : `1/${Math.round(1 / player.speed)} of life`;
   places.speed.setAttribute("aria-valuetext", words);
   places.speedSaid.textContent = words;
 }
@@ -253,8 +306,14 @@ async function image() {
 }
 
 function csv() {
-  const lines = played.flatMap(({ series }, n) => series.flatMap(({ source, metric, at, values }) =>
-    at.map((second, i) => `${quoted(shown[n].outline.hops[hop].queue.text)},${quoted(source)},${metric},${second},${values[i]}`)));
+  const lines = played.flatMap(({ series }, n) =>
+    series.flatMap(({ source, metric, at, values }) =>
+      at.map(
+        (second, i) =>
+          `${quoted(shown[n].outline.hops[hop].queue.text)},${quoted(source)},${metric},${second},${values[i]}`,
+      ),
+    ),
+  );
   return `queue,source,metric,time_s,value\n${lines.join("\n")}\n`;
 }
 
@@ -286,21 +345,30 @@ function listen() {
     await copy(self, isNative ? hash : location.href);
   });
   button("command", (self) => void copy(self, `narrows run - --open <<'END'\n${shown[0].text.trimEnd()}\nEND\n`));
-  button("summary", () => download("summary.json", new Blob([JSON.stringify(played[0].summary, null, 2)], { type: "application/json" })));
+  button("summary", () =>
+    download("summary.json", new Blob([JSON.stringify(played[0].summary, null, 2)], { type: "application/json" })),
+  );
   button("csv", () => download("series.csv", new Blob([csv()], { type: "text/csv" })));
   button("png", () => void image());
   button("theme", () => {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const dark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     redraw();
   });
-  places.speed.addEventListener("input", () => setSpeed(SPEEDS[0] * (SPEEDS[1] / SPEEDS[0]) ** (Number(places.speed.value) / 100)));
+  places.speed.addEventListener("input", () =>
+    setSpeed(SPEEDS[0] * (SPEEDS[1] / SPEEDS[0]) ** (Number(places.speed.value) / 100)),
+  );
   places.scene.addEventListener("change", () => (location.hash = `scene=${places.scene.value}`));
   let typed = 0;
   places.text.addEventListener("input", () => {
     clearTimeout(typed);
-    typed = window.setTimeout(() => void latest(async () => present(await ask({ ask: "read", text: places.text.value }), player.now)), 400);
+    typed = window.setTimeout(
+      () => void latest(async () => present(await ask({ ask: "read", text: places.text.value }), player.now)),
+      400,
+    );
   });
   window.addEventListener("hashchange", () => void follow());
   window.addEventListener("resize", redraw);
@@ -334,7 +402,9 @@ async function begin() {
   setSpeed(1);
   listen();
   catalogue = await ask({ ask: "catalogue" });
-  const scenes = catalogue.scenes.map(({ name, text }) => el("option", { value: name }, /^name = "(.*)"$/m.exec(text)?.[1] ?? name));
+  const scenes = catalogue.scenes.map(({ name, text }) =>
+    el("option", { value: name }, /^name = "(.*)"$/m.exec(text)?.[1] ?? name),
+  );
   places.scene.replaceChildren(el("option", { value: "", disabled: true }, "your own"), ...scenes);
   await follow();
 }

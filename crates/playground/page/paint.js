@@ -11,7 +11,15 @@ export function paints() {
   const style = getComputedStyle(document.documentElement);
   const of = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const flows = Array.from({ length: FLOWS }, (_, i) => of(`flow-${i}`));
-  return { flows, ink: of("ink"), muted: of("muted"), line: of("line"), lane: of("lane"), ground: of("ground"), bad: of("bad") };
+  return {
+    flows,
+    ink: of("ink"),
+    muted: of("muted"),
+    line: of("line"),
+    lane: of("lane"),
+    ground: of("ground"),
+    bad: of("bad"),
+  };
 }
 
 /**

@@ -5,6 +5,7 @@
  */
 import { sharp } from "./dom.js";
 import { colourOf, paints } from "./paint.js";
+import { rate, span } from "./units.js";
 
 /** @typedef {import("./protocol").Frame} Frame */
 /** @typedef {import("./protocol").Outline} Outline */
@@ -28,8 +29,15 @@ const LABELS = 12;
 
 /** Words for the reasons of drops. */
 const REASONS = /** @type {Record<string, string>} */ ({
-  queue_full: "full", flow_limit: "flow's limit", memory_limit: "memory full", evicted: "evicted", aqm: "dropped early",
-  policed: "policed", unclassified: "refused", link_loss: "lost", superseded: "replaced",
+  queue_full: "full",
+  flow_limit: "flow's limit",
+  memory_limit: "memory full",
+  evicted: "evicted",
+  aqm: "dropped early",
+  policed: "policed",
+  unclassified: "refused",
+  link_loss: "lost",
+  superseded: "replaced",
 });
 
 export class Stage {
@@ -191,7 +199,8 @@ export class Stage {
     const { packets } = frame;
     const size = Math.min(LARGEST, Math.max(3, lane - 4));
     // On the way they are as far apart as full-sized packets are, at this rate.
-    const apart = ((plan.right - plan.gate - 10) * 12e-3) / Math.max(1e-6, state.rate_mbit * Math.max(state.delay_ms, 0.001));
+    const apart =
+      ((plan.right - plan.gate - 10) * 12e-3) / Math.max(1e-6, state.rate_mbit * Math.max(state.delay_ms, 0.001));
     const under = Math.max(1.5, Math.min(size, 12, apart - 1));
     for (let i = 0; i < packets.length; i += 5) {
       const [flow, flags, at, place, far] = packets.slice(i, i + 5);
@@ -278,7 +287,12 @@ export class Stage {
     const many = outline.flows.length > LABELS;
     /** @type {[string, number][]} a name and the flow whose colour and window it has */
     const labels = many
-      ? outline.groups.slice(0, LABELS).map((group, n) => [group.count > 1 ? `${group.count} × ${group.name}` : group.name, outline.flows.findIndex((flow) => flow[1] === n)])
+      ? outline.groups
+          .slice(0, LABELS)
+          .map((group, n) => [
+            group.count > 1 ? `${group.count} × ${group.name}` : group.name,
+            outline.flows.findIndex((flow) => flow[1] === n),
+          ])
       : outline.flows.map(([name], flow) => [name, flow]);
     const gap = Math.min(40, (plan.rows.length * plan.tall - 24) / Math.max(1, labels.length));
     const top = 22 + (plan.rows.length * plan.tall - 24 - gap * labels.length) / 2;
@@ -329,7 +343,14 @@ export class Stage {
       const x = reason === "link_loss" ? plan.gate + 30 : early ? plan.gate - 20 : plan.left + 14;
       const y = row * plan.tall + 22 + (zone - lane * count) / 2 + (n + 0.5) * lane;
       const jitter = ((frame.now / 1e3 + flow * 7 + this.#falling.length * 13) % 10) - 5;
-      this.#falling.push({ x: x + jitter, y, vx: jitter * 3, colour: colourOf(this.outline, colours, flow), reason, age: 0 });
+      this.#falling.push({
+        x: x + jitter,
+        y,
+        vx: jitter * 3,
+        colour: colourOf(this.outline, colours, flow),
+        reason,
+        age: 0,
+      });
     }
     if (this.#falling.length > 120) this.#falling.splice(0, this.#falling.length - 120);
   }
@@ -372,17 +393,4 @@ function cut(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   while (text.length > 1 && pen.measureText(`${text}…`).width > width) text = text.slice(0, -1);
   return `${text}…`;
-}
-
-/** A duration in words. @param {number} seconds */
-export function span(seconds) {
-  if (seconds >= 1) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
-  if (seconds >= 1e-3) return `${(seconds * 1e3).toFixed(seconds < 0.01 ? 1 : 0)} ms`;
-  return `${(seconds * 1e6).toFixed(0)} µs`;
-}
-
-/** A rate in words. @param {number} mbit */
-export function rate(mbit) {
-  if (mbit >= 1000) return `${+(mbit / 1000).toPrecision(3)} Gbit/s`;
-  return mbit >= 1 ? `${+mbit.toPrecision(3)} Mbit/s` : `${+(mbit * 1000).toPrecision(3)} kbit/s`;
 }

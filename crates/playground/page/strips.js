@@ -28,9 +28,12 @@ export function stripsOf(outline, series, gauge) {
   /** @param {string} metric @param {(line: Line, flow: number) => Line} [made] */
   const perFlow = (metric, made = (line) => line) =>
     series.flatMap((line) => {
-      const flow = line.metric === metric && line.source.startsWith("flow:") ? flowOf.get(line.source.slice(5)) : undefined;
+      const flow =
+        line.metric === metric && line.source.startsWith("flow:") ? flowOf.get(line.source.slice(5)) : undefined;
       if (flow === undefined) return [];
-      return [{ name: outline.flows[flow][0], colour: colourOf(outline, colours, flow), line: made(line, flow), dash: [] }];
+      return [
+        { name: outline.flows[flow][0], colour: colourOf(outline, colours, flow), line: made(line, flow), dash: [] },
+      ];
     });
   const base = (/** @type {number} */ flow) => outline.groups[outline.flows[flow][1]].rtt_ms[0];
   const above = (/** @type {number} */ share) => (/** @type {Line} */ line, /** @type {number} */ flow) => ({
@@ -38,16 +41,26 @@ export function stripsOf(outline, series, gauge) {
     values: line.values.map((value) => Math.max(0, value - share * base(flow))),
   });
   const hops = new Set(outline.groups.flatMap((group) => group.route));
-  const queues = series.filter((line) => line.metric === "sojourn_ms" && [...hops].some((hop) => line.source === `hop:${outline.hops[hop].name}`));
-  const delay = queues.map((line, n) => ({ name: `in ${line.source.slice(4)}`, colour: colours.muted, line, dash: n ? [3, 3] : [] }));
+  const queues = series.filter(
+    (line) => line.metric === "sojourn_ms" && [...hops].some((hop) => line.source === `hop:${outline.hops[hop].name}`),
+  );
+  const delay = queues.map((line, n) => ({
+    name: `in ${line.source.slice(4)}`,
+    colour: colours.muted,
+    line,
+    dash: n ? [3, 3] : [],
+  }));
   const gauges = gaugesOf(series);
   const chosen = gauges.includes(gauge) ? gauge : (TELLING.find((name) => gauges.includes(name)) ?? gauges[0]);
-  const think = series.filter((line) => line.source.startsWith("hop:") && line.metric === chosen).slice(0, 16).map((line) => {
-    const name = line.source.split("/flow:")[1];
-    const flow = name === undefined ? undefined : flowOf.get(name);
-    const colour = flow === undefined ? colours.ink : colourOf(outline, colours, flow);
-    return { name: name ?? line.source.slice(4), colour, line, dash: /** @type {number[]} */ ([]) };
-  });
+  const think = series
+    .filter((line) => line.source.startsWith("hop:") && line.metric === chosen)
+    .slice(0, 16)
+    .map((line) => {
+      const name = line.source.split("/flow:")[1];
+      const flow = name === undefined ? undefined : flowOf.get(name);
+      const colour = flow === undefined ? colours.ink : colourOf(outline, colours, flow);
+      return { name: name ?? line.source.slice(4), colour, line, dash: /** @type {number[]} */ ([]) };
+    });
   const subflows = series.flatMap((line) => {
     const [name, subflow] = line.source.replace("flow:", "").split("/");
     const dash = line.metric === "sent_mbit" ? [4, 3] : line.metric === "throughput_mbit" ? [] : null;
@@ -57,7 +70,11 @@ export function stripsOf(outline, series, gauge) {
   });
   const verdict = perFlow("verdict");
   return [
-    { title: "Delay that queues add", unit: "ms", lines: [...delay, ...perFlow("rtt_ms", above(1)), ...perFlow("one_way_ms", above(0.5))] },
+    {
+      title: "Delay that queues add",
+      unit: "ms",
+      lines: [...delay, ...perFlow("rtt_ms", above(1)), ...perFlow("one_way_ms", above(0.5))],
+    },
     { title: "Throughput", unit: "Mbit/s", lines: perFlow("throughput_mbit") },
     { title: "Window", unit: "packets", lines: perFlow("cwnd_packets") },
     { title: `State of the queue: ${chosen?.replaceAll("_", " ")}`, unit: "", lines: think },
@@ -145,7 +162,8 @@ export class Strips {
     const most = round(strip.most || 1);
     const least = strip.lines.some(({ line }) => line.values.some((value) => value < 0)) ? -most : 0;
     const x = (/** @type {number} */ s) => LEFT + (s / this.#duration) * (width - LEFT - RIGHT);
-    const y = (/** @type {number} */ v) => height - BOTTOM - ((Math.min(v, most) - least) / (most - least)) * (height - TOP - BOTTOM);
+    const y = (/** @type {number} */ v) =>
+      height - BOTTOM - ((Math.min(v, most) - least) / (most - least)) * (height - TOP - BOTTOM);
     pen.fillStyle = colours.ink;
     pen.textAlign = "left";
     pen.fillText(strip.unit ? `${strip.title}, ${strip.unit}` : strip.title, 2, 9);
@@ -157,7 +175,8 @@ export class Strips {
     pen.lineWidth = 1;
     pen.strokeRect(LEFT + 0.5, y(most) + 0.5, width - LEFT - RIGHT - 1, y(least) - y(most) - 1);
     pen.textAlign = "center";
-    for (const second of ticks(this.#duration)) pen.fillText(`${+second.toPrecision(6)} s`, Math.min(width - 14, x(second)), height - 6);
+    for (const second of ticks(this.#duration))
+      pen.fillText(`${+second.toPrecision(6)} s`, Math.min(width - 14, x(second)), height - 6);
     for (const drawn of strip.lines) this.#line(pen, drawn, x, y, this.#now);
     pen.strokeStyle = colours.ink;
     pen.setLineDash([]);
@@ -182,7 +201,10 @@ export class Strips {
     const { at, values } = line;
     const split = at.findIndex((second) => second > now);
     const past = split < 0 ? at.length : split;
-    for (const [from, to, alpha] of [[0, past, 1], [Math.max(0, past - 1), at.length, 0.3]]) {
+    for (const [from, to, alpha] of [
+      [0, past, 1],
+      [Math.max(0, past - 1), at.length, 0.3],
+    ]) {
       pen.globalAlpha = alpha;
       pen.beginPath();
       for (let i = from; i < to; i++) pen.lineTo(x(at[i]), y(values[i]));

@@ -1,7 +1,7 @@
 // @ts-check
 /** What the users feel, in words. */
 import { el } from "./dom.js";
-import { rate, span } from "./stage.js";
+import { rate, span } from "./units.js";
 
 /** @typedef {import("./protocol").Outline} Outline */
 /** @typedef {import("./protocol").Summary} Summary */
@@ -47,22 +47,33 @@ function felt(flows, baseMs) {
     const all = flows.flatMap((flow) => (flow.completion_s ? [flow.completion_s] : []));
     const p95 = Math.max(...all.map((times) => times.p95));
     const p50 = mean(all.map((times) => times.p50));
-    return { grade: p50 < 1 ? "good" : p50 < 3 ? "fair" : "bad", text: `loads in ${span(p50)}, in the worst cases ${span(p95)}` };
+    return {
+      grade: p50 < 1 ? "good" : p50 < 3 ? "fair" : "bad",
+      text: `loads in ${span(p50)}, in the worst cases ${span(p95)}`,
+    };
   }
   if (app?.messages && app.messages.count > 0) {
     const delay = app.messages.delay_ms.p99;
-    return { grade: delay < 100 ? "good" : delay < 300 ? "fair" : "bad", text: `messages are read after ${span(delay / 1000)} (99 %)` };
+    return {
+      grade: delay < 100 ? "good" : delay < 300 ? "fair" : "bad",
+      text: `messages are read after ${span(delay / 1000)} (99 %)`,
+    };
   }
   if (late !== null) {
     const worst = Math.max(...flows.map((flow) => flow.application?.one_way_ms?.p99 ?? 0));
     const added = worst - baseMs / 2;
     const lost = mean(flows.map((flow) => flow.application?.loss ?? 0));
     const loss = lost > 0.0005 ? `, and ${(lost * 100).toFixed(1)} % never arrive` : "";
-    return { grade: added < 30 ? "good" : added < 150 ? "fair" : "bad", text: `packets arrive after ${span(worst / 1000)} (99 %)${loss}` };
+    return {
+      grade: added < 30 ? "good" : added < 150 ? "fair" : "bad",
+      text: `packets arrive after ${span(worst / 1000)} (99 %)${loss}`,
+    };
   }
   const total = flows.reduce((sum, flow) => sum + flow.goodput_mbit, 0);
   const each = flows.length > 1 ? ` together, ${rate(total / flows.length)} each` : "";
-  const rtt = one.rtt_ms ? `; an answer takes ${span(mean(flows.map((flow) => flow.rtt_ms?.p50 ?? 0)) / 1000)} instead of ${span(baseMs / 1000)}` : "";
+  const rtt = one.rtt_ms
+    ? `; an answer takes ${span(mean(flows.map((flow) => flow.rtt_ms?.p50 ?? 0)) / 1000)} instead of ${span(baseMs / 1000)}`
+    : "";
   const believes = one.verdicts
     ? `; right about the queue for ${Math.round(one.verdicts.right * 100)} % of the time, wrong for ${Math.round(one.verdicts.wrong * 100)} %`
     : "";
@@ -107,7 +118,9 @@ export function moment(outline, frame) {
   });
   const senders = frame.senders.slice(0, 4).flatMap((sender, flow) => {
     if (sender?.[0] == null) return [];
-    return [`${outline.flows[flow][0]} has ${Math.round(sender[1] ?? 0)} of ${Math.round(sender[0])} packets under way`];
+    return [
+      `${outline.flows[flow][0]} has ${Math.round(sender[1] ?? 0)} of ${Math.round(sender[0])} packets under way`,
+    ];
   });
   return `At ${span(frame.now / 1e9)}: ${[...hops, ...senders].join("; ")}.`;
 }

@@ -18,8 +18,15 @@ import { chromium } from "playwright-core";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const site = process.env.NARROWS_SITE ?? join(root, "target/site/play");
 const program = process.env.NARROWS ?? join(root, "target/debug/narrows");
-const browserPath = process.env.CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
-const TYPES = /** @type {Record<string, string>} */ ({ ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" });
+const browserPath =
+  process.env.CHROMIUM ??
+  ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
+const TYPES = /** @type {Record<string, string>} */ ({
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".wasm": "application/wasm",
+});
 /** Scenarios whose figures are compared, and damaged links that are opened. */
 const [SCENARIOS, LINKS] = [200, 200];
 
@@ -41,7 +48,9 @@ function serve() {
     const path = normalize(new URL(request.url ?? "/", "http://localhost").pathname).replace(/^(\.\.[/\\])+/, "");
     const file = join(site, path === "/" ? "index.html" : path);
     if (!existsSync(file)) return void response.writeHead(404).end();
-    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" }).end(readFileSync(file));
+    response
+      .writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" })
+      .end(readFileSync(file));
   });
 }
 
@@ -127,13 +136,18 @@ function scenario(draw) {
   const rtt = Math.round(5 * 40 ** draw());
   const flows = Array.from({ length: 1 + Math.floor(draw() * 4) }, (_, n) => {
     const controller = one(catalogue.controllers).name;
-    const transport = ["tonopah", "startup"].includes(controller) ? 'transport = "quic"' : one(["", 'transport = { kind = "tcp", ecn = true }', 'transport = "quic"']);
+    const transport = ["tonopah", "startup"].includes(controller)
+      ? 'transport = "quic"'
+      : one(["", 'transport = { kind = "tcp", ecn = true }', 'transport = "quic"']);
     return draw() < 0.7
       ? `[[flow]]\nname = "f${n}"\ncontroller = "${controller}"\n${transport}\nrtt = "${rtt}ms"\nstart = "${(draw() * 2).toFixed(2)}s"\n`
       : `[[flow]]\nname = "f${n}"\ntraffic = "${one(catalogue.presets).name}"\nrtt = "${rtt}ms"\n`;
   });
   const loss = draw() < 0.3 ? `loss = ${(draw() * 0.03).toFixed(4)}\n` : "";
-  const rate = draw() < 0.7 ? `"${mbit.toFixed(2)}mbit"` : `[{ at = "0s", rate = "${mbit.toFixed(2)}mbit" }, { at = "2s", rate = "${(mbit / 2).toFixed(2)}mbit" }]`;
+  const rate =
+    draw() < 0.7
+      ? `"${mbit.toFixed(2)}mbit"`
+      : `[{ at = "0s", rate = "${mbit.toFixed(2)}mbit" }, { at = "2s", rate = "${(mbit / 2).toFixed(2)}mbit" }]`;
   return `name = "drawn"\nduration = "4s"\nseed = ${Math.floor(draw() * 1e6)}\n\n[[hop]]\nname = "link"\nrate = ${rate}\n${loss}queue = "${one(catalogue.queues).name}"\n\n${flows.join("\n")}`;
 }
 
@@ -188,16 +202,26 @@ test("controls work from the keyboard, and change the scenario's text", async ()
   await page.waitForFunction((was) => document.getElementById("time")?.textContent !== was, before_);
   await page.focus('[aria-label="buffer"]');
   await page.keyboard.press("Home");
-  await page.waitForFunction(() => /limit = "1p"/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value));
+  await page.waitForFunction(() =>
+    /limit = "1p"/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value),
+  );
   await page.selectOption('[aria-label="queue"]', "fq_codel");
-  await page.waitForFunction(() => /queue = "fq_codel"/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value));
+  await page.waitForFunction(() =>
+    /queue = "fq_codel"/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value),
+  );
   await page.waitForFunction(() => document.querySelector(".felt")?.textContent?.includes("satisfied with the sound"));
   await page.fill("#text", (await page.inputValue("#text")).replace("rtt", "rrt"));
-  await page.waitForFunction(() => /^line \d+: unknown key "rrt"/.test(document.getElementById("fault")?.textContent ?? ""));
-  const unnamed = await page.evaluate(() => [...document.querySelectorAll("input, select, button, textarea")].filter((one) => {
-    const labelled = one.getAttribute("aria-label") ?? one.textContent ?? "";
-    return !labelled.trim() && !(/** @type {HTMLInputElement} */ (one).labels?.length);
-  }).map((one) => one.outerHTML));
+  await page.waitForFunction(() =>
+    /^line \d+: unknown key "rrt"/.test(document.getElementById("fault")?.textContent ?? ""),
+  );
+  const unnamed = await page.evaluate(() =>
+    [...document.querySelectorAll("input, select, button, textarea")]
+      .filter((one) => {
+        const labelled = one.getAttribute("aria-label") ?? one.textContent ?? "";
+        return !labelled.trim() && !(/** @type {HTMLInputElement} */ (one).labels?.length);
+      })
+      .map((one) => one.outerHTML),
+  );
   assert.deepEqual(unnamed, [], "every control has a name");
   await page.close();
 });
@@ -205,14 +229,19 @@ test("controls work from the keyboard, and change the scenario's text", async ()
 test("two queues are shown side by side", async () => {
   const page = await open("#scene=call-beside-download&vs=fq_codel");
   await page.waitForFunction(() => document.querySelectorAll(".seat").length === 2);
-  assert.deepEqual(await page.$$eval("h2", (all) => all.map((one) => one.textContent)), ["fifo:limit=300p", "fq_codel:limit=300p"]);
+  assert.deepEqual(await page.$$eval("h2", (all) => all.map((one) => one.textContent)), [
+    "fifo:limit=300p",
+    "fq_codel:limit=300p",
+  ]);
   await page.close();
 });
 
 test("a link carries the scenario there and back", async () => {
   const page = await open("#scene=cocoa&vs=fq");
   await page.selectOption('[aria-label="queue"]', "fq_pie");
-  await page.waitForFunction(() => /fq_pie/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value));
+  await page.waitForFunction(() =>
+    /fq_pie/.test(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value),
+  );
   await page.click("#link");
   await page.waitForFunction(() => location.hash.startsWith("#s="));
   const [text, url] = [await page.inputValue("#text"), page.url()];
@@ -231,7 +260,10 @@ test(`${LINKS} damaged links give a message and no hang`, async () => {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_%&=<>\"'";
   for (let n = 0; n < LINKS; n++) {
     const at = 3 + Math.floor(draw() * (whole.length - 3));
-    const noise = Array.from({ length: Math.floor(draw() * 30) }, () => letters[Math.floor(draw() * letters.length)]).join("");
+    const noise = Array.from(
+      { length: Math.floor(draw() * 30) },
+      () => letters[Math.floor(draw() * letters.length)],
+    ).join("");
     const hash = n % 2 ? whole.slice(0, at) + noise + whole.slice(at + noise.length) : `#s=${noise}`;
     await page.evaluate((to) => {
       delete document.documentElement.dataset.state;
@@ -239,12 +271,16 @@ test(`${LINKS} damaged links give a message and no hang`, async () => {
       location.hash = to;
       if (location.hash === was) dispatchEvent(new HashChangeEvent("hashchange"));
     }, hash);
-    await page.waitForFunction(() => document.documentElement.dataset.state !== undefined, undefined, { timeout: 15_000 });
+    await page.waitForFunction(() => document.documentElement.dataset.state !== undefined, undefined, {
+      timeout: 15_000,
+    });
   }
   const bomb = await page.evaluate(async () => {
     const zeros = new Blob([new Uint8Array(50_000_000)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
     const bytes = new Uint8Array(await new Response(zeros).arrayBuffer());
-    return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_");
+    return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_");
   });
   await page.evaluate((to) => (location.hash = `s=${to}`), bomb);
   await page.waitForFunction(() => /damaged/.test(document.getElementById("fault")?.textContent ?? ""));
@@ -257,27 +293,41 @@ test("the native program serves the same page, and nobody else's", async () => {
   assert.equal(await page.evaluate(() => document.documentElement.dataset.state), "ready");
   const { origin } = new URL(nativeAddress);
   const body = JSON.stringify({ ask: "catalogue" });
-  const foreign = await fetch(`${nativeAddress}ask`, { method: "POST", headers: { origin: "http://example.org", "x-page": "x" }, body });
+  const foreign = await fetch(`${nativeAddress}ask`, {
+    method: "POST",
+    headers: { origin: "http://example.org", "x-page": "x" },
+    body,
+  });
   assert.equal(foreign.status, 403);
-  const wrong = await fetch(`${origin}/0123456789abcdef/ask`, { method: "POST", headers: { origin, "x-page": "x" }, body });
+  const wrong = await fetch(`${origin}/0123456789abcdef/ask`, {
+    method: "POST",
+    headers: { origin, "x-page": "x" },
+    body,
+  });
   assert.equal(wrong.status, 404);
   await page.close();
   assert.ok((await askNative({ ask: "catalogue" })).queues.length > 10, "a closed tab does not end the program");
 });
 
 test("how fast it is", async (context) => {
-  const text = catalogue.scenes[0].text.replace("2mbit", "100mbit").replace('name = "photos"', 'name = "photos"\ncount = 20').replace("20s", "60s");
+  const text = catalogue.scenes[0].text
+    .replace("2mbit", "100mbit")
+    .replace('name = "photos"', 'name = "photos"\ncount = 20')
+    .replace("20s", "60s");
   const page = await open("#scene=bufferbloat");
-  const here = await page.evaluate(async (asked) => {
-    const { ask } = await import(new URL("engine.js", location.href).href);
-    const times = [];
-    for (let n = 0; n < 5; n++) {
-      const from = performance.now();
-      await ask(asked);
-      times.push(performance.now() - from);
-    }
-    return Math.min(...times);
-  }, { ask: "run", text, points: 100 });
+  const here = await page.evaluate(
+    async (asked) => {
+      const { ask } = await import(new URL("engine.js", location.href).href);
+      const times = [];
+      for (let n = 0; n < 5; n++) {
+        const from = performance.now();
+        await ask(asked);
+        times.push(performance.now() - from);
+      }
+      return Math.min(...times);
+    },
+    { ask: "run", text, points: 100 },
+  );
   context.diagnostic(`60 s of 100 Mbit/s, 20 flows, in this browser: ${here.toFixed(0)} ms`);
   await page.fill("#text", text);
   await page.waitForFunction(() => document.querySelector(".felt")?.textContent?.includes("20 × photos"));
@@ -298,7 +348,9 @@ test("how fast it is", async (context) => {
     return all.sort((a, b) => a - b)[Math.floor(all.length * 0.95)];
   });
   context.diagnostic(`95 % of pictures come within ${spacing.toFixed(1)} ms of the one before`);
-  const changes = await page.evaluate(() => performance.getEntriesByName("change to picture").map(({ duration }) => duration));
+  const changes = await page.evaluate(() =>
+    performance.getEntriesByName("change to picture").map(({ duration }) => duration),
+  );
   context.diagnostic(`a change was seen after ${changes.map((ms) => ms.toFixed(0)).join(", ")} ms`);
   await page.close();
 });
