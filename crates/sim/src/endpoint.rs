@@ -88,6 +88,12 @@ pub(crate) trait Endpoint {
         None
     }
 
+    /// Whether [`Self::next_timer`] is certainly not before this time. Says no where finding out would cost as much as the time itself.
+    #[inline(always)]
+    fn needs_no_timer_before(&self, _time: Time) -> bool {
+        false
+    }
+
     /// The time of [`Self::next_timer`] has come.
     fn on_timer(&mut self, _now: Time) {}
 

@@ -100,6 +100,11 @@ impl Endpoint for Tcp {
         self.sender.next_timer()
     }
 
+    #[inline(always)]
+    fn needs_no_timer_before(&self, time: Time) -> bool {
+        self.sender.needs_no_timer_before(time)
+    }
+
     fn on_timer(&mut self, now: Time) {
         self.sender.on_timer(now);
     }

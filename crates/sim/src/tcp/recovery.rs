@@ -58,6 +58,17 @@ pub(super) enum Timer {
     Reorder,
 }
 
+/// The single timer. Most acknowledgments start it again, and few of its expiries come. So an expiry is computed when it is needed
+/// ([`Sender::timer`]), from the sender's RTT and `timer_base`: whatever changes these starts the timer again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct StartedTimer {
+    kind: Timer,
+    /// When it was started; when it expires, for a reordering timer.
+    at: Time,
+    /// A single segment was in flight.
+    is_lone: bool,
+}
+
 /// A loss probe in flight (RFC 8985 §7.3).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
@@ -195,9 +206,9 @@ impl Sender {
         }
         let wait = self.mark_losses(&mut summary.lost_again, now);
         if let Some(wait) = wait {
-            self.timer = Some((self.timers.after(now, wait + self.timers.slack()), Timer::Reorder));
-        } else if matches!(self.timer, Some((_, Timer::Reorder))) {
-            self.timer = None;
+            self.wait_for_reordered(wait, now);
+        } else if self.waits_for_reordered() {
+            self.started_timer = None;
         }
     }
 
@@ -311,38 +322,76 @@ impl Sender {
     /// Restarts the single timer (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
     #[inline]
     pub(super) fn arm_timer(&mut self, now: Time) {
-        if self.board.out() == 0 {
-            self.timer = None;
+        let out = self.board.out();
+        if out == 0 {
+            self.started_timer = None;
             return;
         }
-        if matches!(self.timer, Some((_, Timer::Reorder))) {
+        if self.waits_for_reordered() {
             return;
         }
-        // The timeout may have passed while the reordering timer was set instead. Then it is due with the next tick.
-        let expiry = self.timers.after(self.timer_base, self.rtt.backed_off(self.expiries, self.timers));
-        let expiry = if expiry > now { expiry } else { self.timers.after(now, TICK) };
-        self.timer = Some((expiry, Timer::Retransmit));
-        if matches!(self.state, State::Open | State::Cwr)
+        let probes = matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()
             && self.board.is_plain()
             && self.linux26.is_none()
-            && let Some(srtt) = self.rtt.smoothed()
-        {
-            let slack = if self.board.out() == 1 { PROBE_DELAYED_ACK } else { self.timers.slack() };
-            // If the timeout would come first, the probe takes its time: it reduces the window only if it repairs a loss.
-            self.timer = Some((self.timers.after(now, srtt * 2 + slack).min(expiry), Timer::Probe));
+            && self.rtt.smoothed().is_some();
+        let kind = if probes { Timer::Probe } else { Timer::Retransmit };
+        self.started_timer = Some(StartedTimer { kind, at: now, is_lone: out == 1 });
+    }
+
+    /// Starts RACK's timer.
+    fn wait_for_reordered(&mut self, wait: Span, now: Time) {
+        let at = self.timers.after(now, wait + self.timers.slack());
+        self.started_timer = Some(StartedTimer { kind: Timer::Reorder, at, is_lone: false });
+    }
+
+    #[inline]
+    fn waits_for_reordered(&self) -> bool {
+        matches!(self.started_timer, Some(StartedTimer { kind: Timer::Reorder, .. }))
+    }
+
+    /// When the timer expires, and what it is.
+    pub(super) fn timer(&self) -> Option<(Time, Timer)> {
+        let StartedTimer { kind, at, is_lone } = self.started_timer?;
+        if kind == Timer::Reorder {
+            return Some((at, kind));
         }
+        // The timeout may have passed while the reordering timer was set instead. Then it is due with the next tick.
+        let expiry = self.timers.after(self.timer_base, self.rtt.backed_off(self.expiries, self.timers));
+        let expiry = if expiry > at { expiry } else { self.timers.after(at, TICK) };
+        if kind == Timer::Retransmit {
+            return Some((expiry, kind));
+        }
+        let slack = if is_lone { PROBE_DELAYED_ACK } else { self.timers.slack() };
+        let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
+        // If the timeout would come first, the probe takes its time: it reduces the window only if it repairs a loss.
+        Some((self.timers.after(at, srtt * 2 + slack).min(expiry), kind))
     }
 
     /// When to call `on_timer`.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
-        self.timer.map(|(at, _)| at)
+        self.timer().map(|(at, _)| at)
+    }
+
+    /// Whether `on_timer` certainly need not be called before this time. Timers do not expire early, so no tick has to be computed.
+    #[inline]
+    pub(crate) fn needs_no_timer_before(&self, time: Time) -> bool {
+        self.started_timer.is_none_or(|StartedTimer { kind, at, .. }| match kind {
+            Timer::Reorder => at >= time,
+            Timer::Retransmit => self.timer_base + self.rtt.timeout() >= time,
+            Timer::Probe => {
+                let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
+                (at + srtt * 2).min(self.timer_base + self.rtt.timeout()) >= time
+            }
+        })
     }
 
     /// The time of `next_timer` has come.
     pub(crate) fn on_timer(&mut self, now: Time) {
-        let Some((_, timer)) = self.timer.take().filter(|&(at, _)| at <= now) else { return };
+        let timer = self.timer().filter(|&(at, _)| at <= now);
+        self.started_timer = None;
+        let Some((_, timer)) = timer else { return };
         match timer {
             Timer::Retransmit => self.on_timeout(now),
             Timer::Probe => self.probe_now = true,
@@ -360,9 +409,7 @@ impl Sender {
                     }
                 }
                 match wait {
-                    Some(wait) => {
-                        self.timer = Some((self.timers.after(now, wait + self.timers.slack()), Timer::Reorder))
-                    }
+                    Some(wait) => self.wait_for_reordered(wait, now),
                     None => self.arm_timer(now),
                 }
             }

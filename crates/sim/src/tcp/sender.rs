@@ -4,7 +4,7 @@
 //! Linux 2.6 had them in `older.rs`.
 use super::linux26::Linux26;
 use super::offload::Offload;
-use super::recovery::{Probe, Rack, State, Timer};
+use super::recovery::{Probe, Rack, StartedTimer, State};
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
 use super::ticks::Timers;
@@ -36,7 +36,7 @@ pub(crate) struct Transmission {
 /// A TCP sender. The fields that timers use come first, rarely used ones last.
 #[repr(C)]
 pub(crate) struct Sender {
-    pub(super) timer: Option<(Time, Timer)>,
+    pub(super) started_timer: Option<StartedTimer>,
     /// When the retransmission timer was last started.
     pub(super) timer_base: Time,
     pub(super) expiries: u32,
@@ -133,7 +133,7 @@ impl Sender {
             probe_now: false,
             frto: false,
             frto_probes: false,
-            timer: None,
+            started_timer: None,
             timer_base: Time::ZERO,
             expiries: 0,
             cwr_owed: false,

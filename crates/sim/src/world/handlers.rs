@@ -1,7 +1,7 @@
 //! Handlers for the two ends of a flow: packets at the receiver, acknowledgments and timers at the sender, and the packets that
 //! both send.
 use super::{Hosts, arm};
-use crate::endpoint::{Endpoint, Outgoing, Place, Syn};
+use crate::endpoint::{Armed, Endpoint, Outgoing, Place, Syn};
 use crate::event::{EventKind, Events};
 use crate::host::{InFlight, Routes};
 use crate::segment::{Returning, Segment, SegmentKind};
@@ -351,7 +351,13 @@ fn arm_receiver<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: 
 /// Arms the sender's timers.
 #[inline(always)]
 fn arm_sender<End: Endpoint>(events: &mut Events, ends: &mut End, flow_index: usize, now: Time) {
-    let (timer, pace) = (ends.next_timer(now), ends.next_pace(now));
+    let Some(&mut Armed { retransmit, .. }) = ends.armed() else { return };
+    // The pending event is early enough for most timers. When it comes, the timer's time is computed.
+    let timer = match retransmit {
+        Some(pending) if ends.needs_no_timer_before(pending) => None,
+        _ => ends.next_timer(now),
+    };
+    let pace = ends.next_pace(now);
     if let Some(armed) = ends.armed() {
         arm(events, &mut armed.retransmit, timer, EventKind::Retransmit, flow_index);
         arm(events, &mut armed.pace, pace, EventKind::Pace, flow_index);

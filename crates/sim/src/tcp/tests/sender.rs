@@ -54,7 +54,7 @@ pub(super) fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
 
 /// Lets the sender's timer expire; returns its time, its kind, and the segments sent.
 pub(super) fn expire(sender: &mut Sender) -> (Time, Timer, Vec<Transmission>) {
-    let (due, timer) = sender.timer.expect("a timer runs");
+    let (due, timer) = sender.timer().expect("a timer runs");
     sender.on_timer(due);
     (due, timer, burst(sender, due))
 }
@@ -347,14 +347,14 @@ fn regression_a_retransmission_has_a_whole_timeout() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(250));
     assert_eq!(burst(&mut sender, at(250))[0].seq, 0);
-    assert_eq!(sender.timer, Some((at(250) + sender.rtt.timeout(), Timer::Retransmit)));
+    assert_eq!(sender.timer(), Some((at(250) + sender.rtt.timeout(), Timer::Retransmit)));
     // An acknowledgment of data sent before that restarts the timer,
     let _ = sender.on_ack(&sack(0, &[(1, 10)]), at(300));
     let _ = burst(&mut sender, at(300));
-    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+    assert_eq!(sender.timer(), Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
     // but one of data sent afterwards does not, although the segment is retransmitted again.
     let _ = sender.on_ack(&sack(0, &[(1, 11)]), at(500));
-    assert_eq!(sender.timer, Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
+    assert_eq!(sender.timer(), Some((at(300) + sender.rtt.timeout(), Timer::Retransmit)));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_probe_repairs_a_lost_tail() {
     assert_eq!(out, [Transmission { seq: 4, len: 1448, retransmitted: true, cwr: false, extra_segments: 0 }]);
     let _ = sender.on_ack(&ack(5), due + RTT);
     assert_eq!(sender.stats().timeouts, 0);
-    assert_eq!(sender.timer, None);
+    assert_eq!(sender.timer(), None);
     // The next acknowledgment shows that the probe repaired a loss: the window is reduced (RFC 8985 §7.4.2).
     sender.write(Some(1448), due + RTT);
     let before = sender.cwnd;
@@ -471,9 +471,9 @@ fn acknowledgments_of_nothing_sent_and_of_the_past_change_nothing() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&ack(4), at(100));
     let _ = burst(&mut sender, at(100));
-    let (window, inflight, timer) = (sender.cwnd, sender.board.inflight(), sender.timer);
+    let (window, inflight, timer) = (sender.cwnd, sender.board.inflight(), sender.timer());
     for stray in [ack(3), ack(1000)] {
         assert_eq!(sender.on_ack(&stray, at(101)), None);
-        assert_eq!((sender.cwnd, sender.board.inflight(), sender.timer), (window, inflight, timer));
+        assert_eq!((sender.cwnd, sender.board.inflight(), sender.timer()), (window, inflight, timer));
     }
 }
