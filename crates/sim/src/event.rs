@@ -52,6 +52,17 @@ const KINDS: [EventKind; 11] = [
 /// The order of events that come after all others of the same time.
 const LAST: u64 = u64::MAX << 28;
 
+/// An event whose time has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Popped {
+    /// The first link's.
+    FirstLink(Time),
+    /// The first return pipe's.
+    FirstAck(Time),
+    /// Any other: its kind and its index.
+    Other(Time, EventKind, usize),
+}
+
 /// How far events are to be handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bound(u128);
@@ -331,27 +342,27 @@ impl Events {
 
     /// Takes the next event if it is within the bound.
     #[inline(always)]
-    pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<(Time, EventKind, usize)> {
-        if self.soonest == NEVER {
+    pub(crate) fn pop_through(&mut self, Bound(last): Bound) -> Option<Popped> {
+        // An event of the last nanosecond that there is would only be looked for in vain.
+        if (self.soonest >> 64) as u64 == u64::MAX {
             self.advance();
         }
         let other = self.soonest;
         let [link, ack] = self.regular;
         let time = |event: u128| Time::from_ns((event >> 64) as u64);
-        // The kind is a constant here, so the caller's branch on it is resolved at compile time.
         if link < ack && link < other {
             if link > last {
                 return None;
             }
             self.regular[0] = NEVER;
-            return Some((time(link), EventKind::Link, 0));
+            return Some(Popped::FirstLink(time(link)));
         }
         if ack < other {
             if ack > last {
                 return None;
             }
             self.regular[1] = NEVER;
-            return Some((time(ack), EventKind::Ack, 0));
+            return Some(Popped::FirstAck(time(ack)));
         }
         // This is also true if there is no event.
         if other > last {
@@ -364,7 +375,7 @@ impl Events {
         }
         self.find_soonest();
         let (kind, index) = subject(other);
-        Some((time(other), kind, index))
+        Some(Popped::Other(time(other), kind, index))
     }
 
     #[inline]
@@ -494,6 +505,14 @@ mod tests {
     use super::*;
     use narrows_core::Rng;
 
+    fn pop(events: &mut Events, bound: Bound) -> Option<(Time, EventKind, usize)> {
+        events.pop_through(bound).map(|popped| match popped {
+            Popped::FirstLink(at) => (at, EventKind::Link, 0),
+            Popped::FirstAck(at) => (at, EventKind::Ack, 0),
+            Popped::Other(at, kind, index) => (at, kind, index),
+        })
+    }
+
     fn ever() -> Bound {
         Bound::through(Time::from_ns(u64::MAX))
     }
@@ -528,7 +547,7 @@ mod tests {
                     model.sort_unstable();
                     let (at, .., kind, index) = model.remove(0);
                     assert_eq!(
-                        events.pop_through(ever()).map(|(at, kind, index)| (at, kind as u8, index)),
+                        pop(&mut events, ever()).map(|(at, kind, index)| (at, kind as u8, index)),
                         Some((at, kind, index))
                     );
                     now = at.as_ns();
@@ -547,7 +566,7 @@ mod tests {
             events.schedule_last(at, index);
             events.schedule(at, EventKind::App, 1);
             events.schedule_next(at, EventKind::Ack, 0);
-            let mut next = |bound| events.pop_through(bound).map(|(_, kind, _)| kind);
+            let mut next = |bound| pop(&mut events, bound).map(|(_, kind, _)| kind);
             let mut both = [next(Bound::arrivals_of(at)), next(Bound::arrivals_of(at))];
             both.sort_unstable_by_key(|kind| kind.map(|kind| kind as u8));
             assert_eq!(both, [Some(EventKind::Ack), Some(EventKind::App)], "{ties:?}");
@@ -570,12 +589,12 @@ mod tests {
                 if rng.chance(0.4) {
                     let least = *model.iter().min().unwrap();
                     model.retain(|&entry| entry != least);
-                    assert_eq!(events.pop_through(ever()).map(|(at, _, n)| (at, n)), Some(least));
+                    assert_eq!(pop(&mut events, ever()).map(|(at, _, n)| (at, n)), Some(least));
                     now = least.0.as_ns();
                 }
             }
             model.sort();
-            let rest: Vec<_> = std::iter::from_fn(|| events.pop_through(ever())).map(|(at, _, n)| (at, n)).collect();
+            let rest: Vec<_> = std::iter::from_fn(|| pop(&mut events, ever())).map(|(at, _, n)| (at, n)).collect();
             assert_eq!(rest, model);
         }
     }

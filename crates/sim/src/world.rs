@@ -6,7 +6,7 @@
 use crate::Watch;
 use crate::budget::{Meter, SECOND, Stopped};
 use crate::endpoint::Connection;
-use crate::event::{Bound, EventKind, Events};
+use crate::event::{Bound, EventKind, Events, Popped};
 use crate::host::{Flow, ReturnPipe, Routes};
 use crate::segment::Returning;
 use crate::side::{Departure, Receivers, Side, Uplink as _};
@@ -101,33 +101,56 @@ impl<S: Side> World<S> {
     }
 
     fn run_until(&mut self, until: Bound, watch: &mut dyn Watch) -> Result<(), Stopped> {
-        while let Some((at, kind, index)) = self.hosts.events.pop_through(until) {
-            if at < self.hosts.now {
-                runs_backwards(kind, index, at, self.hosts.now);
+        // Events of packets are handled inline in this loop; the most frequent ones without a look at their kind. All others are calls,
+        // so that they do not enlarge the loop.
+        while let Some(event) = self.hosts.events.pop_through(until) {
+            match event {
+                Popped::FirstLink(at) => {
+                    self.turn_to(at, event, watch)?;
+                    self.uplink.handle(&mut self.hosts, Due::Link, 0);
+                }
+                Popped::FirstAck(at) => {
+                    self.turn_to(at, event, watch)?;
+                    self.hosts.on_returning(&mut self.uplink, 0);
+                }
+                Popped::Other(at, kind, index) => {
+                    self.turn_to(at, event, watch)?;
+                    self.on_event(kind, index, watch)?;
+                }
             }
-            self.hosts.now = at;
-            self.handled += 1;
-            if self.handled.is_multiple_of(EVENTS_PER_TICK) {
+        }
+        Ok(())
+    }
+
+    /// The clock is at an event's time.
+    #[inline(always)]
+    fn turn_to(&mut self, at: Time, event: Popped, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        if at < self.hosts.now {
+            runs_backwards(event, self.hosts.now);
+        }
+        self.hosts.now = at;
+        self.handled += 1;
+        if self.handled.is_multiple_of(EVENTS_PER_TICK) { self.tick(watch) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn on_event(&mut self, kind: EventKind, index: usize, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        let World { uplink, hosts, .. } = self;
+        match kind {
+            EventKind::Link => uplink.handle(hosts, Due::Link, index),
+            EventKind::Pipe => uplink.handle(hosts, Due::Pipe, index),
+            EventKind::Ack => hosts.on_returning(uplink, index),
+            EventKind::Retransmit => hosts.on_retransmit(uplink, index),
+            EventKind::Pace => hosts.on_pace(uplink, index),
+            EventKind::DelayedAck => hosts.on_delayed_ack(uplink, index),
+            EventKind::App => hosts.on_application(uplink, index),
+            EventKind::QueueTimer => uplink.handle(hosts, Due::Timer, index),
+            EventKind::WarmedUp => self.on_warmed_up(),
+            EventKind::Sample => {
+                self.on_sample();
                 self.tick(watch)?;
             }
-            let World { uplink, hosts, .. } = self;
-            // Events of packets are handled inline in this loop. The others are calls, so that they do not enlarge the loop.
-            match kind {
-                EventKind::Link => uplink.handle(hosts, Due::Link, index),
-                EventKind::Pipe => uplink.handle(hosts, Due::Pipe, index),
-                EventKind::Ack => hosts.on_returning(uplink, index),
-                EventKind::Retransmit => hosts.on_retransmit(uplink, index),
-                EventKind::Pace => hosts.on_pace(uplink, index),
-                EventKind::DelayedAck => hosts.on_delayed_ack(uplink, index),
-                EventKind::App => hosts.on_application(uplink, index),
-                EventKind::QueueTimer => uplink.handle(hosts, Due::Timer, index),
-                EventKind::WarmedUp => self.on_warmed_up(),
-                EventKind::Sample => {
-                    self.on_sample();
-                    self.tick(watch)?;
-                }
-                EventKind::Second => self.on_second()?,
-            }
+            EventKind::Second => self.on_second()?,
         }
         Ok(())
     }
@@ -196,11 +219,9 @@ impl<S: Side> World<S> {
 /// A bug in the simulator: an event was scheduled in the past.
 #[cold]
 #[inline(never)]
-fn runs_backwards(kind: EventKind, index: usize, at: Time, now: Time) -> ! {
+fn runs_backwards(event: Popped, now: Time) -> ! {
     panic!(
-        "time runs backwards: {kind:?} of number {index} was scheduled for {} ns, and it is {} ns already; this is a fault of \
-         the simulator, please report it with the scenario",
-        at.as_ns(),
+        "time runs backwards: {event:?} comes at {} ns; this is a fault of the simulator, please report it with the scenario",
         now.as_ns()
     );
 }

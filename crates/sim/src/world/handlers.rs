@@ -157,7 +157,7 @@ impl<S: Side> Hosts<S> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_returning(&mut self, network: &mut S::Uplink, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
         let Some(InFlight { flow, what, .. }) = underway.pop_front() else { return };
