@@ -131,14 +131,17 @@ pub trait QueueDiscipline: Sized {
 
 /// Not inlined, because in one dispatch all disciplines would pay for the largest one's stack frame.
 #[inline(never)]
-fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) {
+fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) -> u32 {
     queue.enqueue(id, cx);
+    queue.backlog().packets
 }
 
 /// Not inlined either.
 #[inline(never)]
-fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>) -> Next {
-    queue.dequeue(cx)
+fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>, left: &mut u32) -> Next {
+    let next = queue.dequeue(cx);
+    *left = queue.backlog().packets;
+    next
 }
 
 macro_rules! queues {
@@ -201,21 +204,34 @@ macro_rules! queues {
         }
 
         impl Queue {
-            /// See [`QueueDiscipline::enqueue`].
+            /// See [`QueueDiscipline::enqueue`]. Returns the number of packets that are in the queue then.
             #[inline]
-            pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+            pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> u32 {
                 match self {
                     $( Queue::$Type(q) => enqueue(q, id, cx), )*
-                    Queue::Custom(q) => q.enqueue(id, cx),
+                    Queue::Custom(q) => {
+                        q.enqueue(id, cx);
+                        q.backlog().packets
+                    }
                 }
             }
 
             /// See [`QueueDiscipline::dequeue`].
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+                self.dequeue_and_count(cx, &mut 0)
+            }
+
+            /// The same. `left` becomes the number of packets that are in the queue then.
+            #[inline]
+            pub(crate) fn dequeue_and_count(&mut self, cx: &mut Ctx<'_>, left: &mut u32) -> Next {
                 match self {
-                    $( Queue::$Type(q) => dequeue(q, cx), )*
-                    Queue::Custom(q) => q.dequeue(cx),
+                    $( Queue::$Type(q) => dequeue(q, cx, left), )*
+                    Queue::Custom(q) => {
+                        let next = q.dequeue(cx);
+                        *left = q.backlog().packets;
+                        next
+                    }
                 }
             }
 

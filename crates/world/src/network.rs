@@ -146,7 +146,8 @@ struct Hop {
     propagation: Propagation,
     /// Packets in propagation, the oldest first.
     pipe: VecDeque<(Time, PacketId)>,
-    framing: Framing,
+    /// What the link adds to its packets, if it adds anything.
+    framing: Option<Framing>,
     loss: f64,
     rng: Rng,
     record: HopRecord,
@@ -168,7 +169,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 timer: None,
                 propagation: build::propagation(scenario, spec),
                 pipe: VecDeque::new(),
-                framing: spec.framing(),
+                framing: Some(spec.framing()).filter(|&framing| framing != Framing::default()),
                 loss: spec.loss,
                 rng: build::stream(scenario, spec, "loss"),
                 record: HopRecord::new(points),
@@ -207,9 +208,8 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
 
     /// Removes a packet that has arrived.
     #[inline]
-    pub fn remove(&mut self, id: PacketId) -> (PacketMeta, P) {
-        let packet = self.packets[id.index()];
-        (self.pool.remove(id), packet)
+    pub fn remove(&mut self, id: PacketId) -> PacketMeta {
+        self.pool.remove(id)
     }
 
     /// A packet's metadata.
@@ -242,7 +242,10 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta_mut(id);
         meta.arrived = now;
         meta.depart = Time::ZERO;
-        meta.len = hop.framing.length_of(transit.ip_len, 1 + u32::from(transit.extra_segments));
+        meta.len = match &hop.framing {
+            Some(framing) => framing.length_of(transit.ip_len, 1 + u32::from(transit.extra_segments)),
+            None => transit.ip_len,
+        };
         transit.marked = meta.ecn == Ecn::Ce;
         if E::FIGURES {
             hop.record.offered();
@@ -257,7 +260,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             Offered::Poll => self.serve(hop_index, now, edge),
             Offered::Busy => {
                 if E::FIGURES {
-                    hop.record.backlog(hop.link.queue().backlog().packets, now);
+                    hop.record.backlog(hop.link.queued(), now);
                 }
                 self.take_drops(hop_index, now, edge);
             }
@@ -428,7 +431,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         // A discipline that was not called for a while runs every timer that it missed, each at its own time.
         while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= now) {
             let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
-            hop.link.queue_mut().on_timer(&mut cx);
+            hop.link.on_timer(&mut cx);
         }
         hop.settle(hop_index, now, edge);
         self.take_drops(hop_index, now, edge);
@@ -440,7 +443,7 @@ impl<P> Network<P> {
     /// Ends an interval of the series. `gauges` is the number of flows whose gauges are sampled too; `None` samples no gauges.
     pub fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
         for hop in &mut self.hops {
-            hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
+            hop.record.sample(now, spacing, hop.link.queued());
             if let Some(tracked) = gauges {
                 hop.link.queue().observe(&mut hop.record.gauges.at(now, tracked));
             }
@@ -534,7 +537,7 @@ impl Hop {
     #[inline(always)]
     fn settle<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
         if E::FIGURES {
-            self.record.backlog(self.link.queue().backlog().packets, now);
+            self.record.backlog(self.link.queued(), now);
         }
         self.arm_timer(index, now, edge);
     }

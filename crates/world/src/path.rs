@@ -201,7 +201,7 @@ impl Path {
 
     /// Frees a delivered packet's place.
     pub fn release(&mut self, id: PacketId) -> PacketMeta {
-        self.network.remove(id).0
+        self.network.remove(id)
     }
 
     /// The earliest time at which a packet can be delivered, unless another one is offered before; `None` if the path is empty.

@@ -13,7 +13,8 @@ use narrows_world::network::{Network, Transit};
 impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
     #[inline(always)]
     pub(super) fn arrive(&mut self, network: &mut Network<Segment>, id: PacketId) {
-        let (meta, segment) = network.remove(id);
+        let segment = *network.packet(id);
+        let meta = network.remove(id);
         if S::RECORDS {
             self.record_arrival(id, &segment);
         }
