@@ -363,7 +363,7 @@ macro_rules! controllers {
 
             /// See [`CongestionController::EVERY_SENT`].
             #[inline]
-            const fn wants_every_sent(&self) -> bool {
+            pub const fn wants_every_sent(&self) -> bool {
                 match self {
                     $( Controller::$Type(_) => <$module::$Type as CongestionController>::EVERY_SENT, )*
                     Controller::Custom(c) => c.traits.every_sent,
@@ -372,7 +372,7 @@ macro_rules! controllers {
 
             /// See [`CongestionController::PACES`].
             #[inline]
-            const fn paces(&self) -> bool {
+            pub const fn paces(&self) -> bool {
                 match self {
                     $( Controller::$Type(_) => <$module::$Type as CongestionController>::PACES, )*
                     Controller::Custom(c) => c.traits.paces,

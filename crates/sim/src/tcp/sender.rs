@@ -58,6 +58,10 @@ pub(crate) struct Sender {
     pub(super) wants_packet_feedback: bool,
     /// The controller uses delivery rate samples.
     pub(super) wants_rates: bool,
+    /// The controller hears of every packet sent, not only of the first after an idle period.
+    wants_every_sent: bool,
+    /// The controller may set a pacing rate, or all packets are paced.
+    is_paced: bool,
     /// Number of marked packets that the peer has reported, modulo 256.
     pub(super) marked: u8,
     /// Recovers as Linux 2.6 did.
@@ -139,6 +143,8 @@ impl Sender {
             cwr_owed: false,
             wants_packet_feedback: false,
             wants_rates: false,
+            wants_every_sent: false,
+            is_paced: false,
             marked: 0,
             unsent: Some(0),
             last_sent: Time::ZERO,
@@ -178,6 +184,8 @@ impl Sender {
         }
         self.wants_packet_feedback = controller.wants_packet_feedback();
         self.wants_rates = controller.wants_rates();
+        self.wants_every_sent = controller.wants_every_sent();
+        self.is_paced = self.always_paced || controller.paces();
         if self.wants_rates || self.wants_packet_feedback {
             self.board.keep_stamps();
         }
@@ -306,27 +314,26 @@ impl Sender {
         }
         self.pacer.count();
         self.last_sent = now;
+        if idle.is_some() || self.wants_every_sent {
+            self.tell_sent(now, len, retransmit, idle);
+        }
+        // A packet of several segments is paced as a whole.
+        if self.is_paced && self.offload.is_none() {
+            self.pace(now, len);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_sent(&mut self, now: Time, len: u32, retransmit: bool, idle: Option<Span>) {
         let inflight = Bytes(u64::from(self.board.inflight()) * u64::from(self.mss));
+        let app_limited = self.delivery.is_limited_by_application();
         if let Some(controller) = &mut self.controller {
-            let app_limited = self.delivery.is_limited_by_application();
-            controller.on_sent(&Sent {
-                now,
-                bytes: Bytes(u64::from(len)),
-                inflight,
-                retransmit,
-                idle,
-                app_limited,
-                subflow: 0,
-            });
-            // A packet of several segments is paced as a whole.
-            if self.offload.is_none() {
-                self.pace(now, len);
-            }
+            let bytes = Bytes(u64::from(len));
+            controller.on_sent(&Sent { now, bytes, inflight, retransmit, idle, app_limited, subflow: 0 });
         }
     }
 
     /// Closes the gate behind a packet with this payload.
-    #[inline(always)]
     pub(super) fn pace(&mut self, now: Time, len: u32) {
         let Some(controller) = &self.controller else { return };
         if let Some(rate) = controller.pacing() {
