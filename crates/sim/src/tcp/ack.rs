@@ -46,47 +46,68 @@ impl Sender {
         if ack.ack < self.board.una() || ack.ack > self.board.nxt() || self.controller.is_none() {
             return None;
         }
-        if let Some(window) = ack.window {
+        let is_ordinary = ack.ack > self.board.una()
+            && ack.blocks == 0
+            && !ack.ece
+            && ack.window.is_none()
+            && self.state.is_open()
+            && self.board.is_plain()
+            && self.probe.is_none()
+            && !self.has_extras;
+        if is_ordinary { self.process::<true>(ack, now) } else { self.process_any(ack, now) }
+    }
+
+    #[inline(never)]
+    fn process_any(&mut self, ack: &AckSegment, now: Time) -> Option<Span> {
+        self.process::<false>(ack, now)
+    }
+
+    /// An `ORDINARY` acknowledgment has nothing but a number that advances, and all is in order and open at the sender, without
+    /// extras ([`Sender::has_extras`]). Most are, and for these the compiler leaves out everything else.
+    #[inline(always)]
+    fn process<const ORDINARY: bool>(&mut self, ack: &AckSegment, now: Time) -> Option<Span> {
+        if !ORDINARY && let Some(window) = ack.window {
             self.offer(window);
         }
         let prior_inflight = self.board.inflight();
         let mut summary = AckSummary { ece: ack.ece, echo: ack.echo, ..AckSummary::default() };
-        let plain = ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_packet_feedback;
-        if ack.blocks > 0 {
+        let plain = ORDINARY || (ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_packet_feedback);
+        if !ORDINARY && ack.blocks > 0 {
             self.process_sacks(ack, now, &mut summary);
         }
-        if !self.sacks && ack.ack == self.board.una() && self.board.out() > 0 {
+        if !ORDINARY && !self.sacks && ack.ack == self.board.una() && self.board.out() > 0 {
             self.count_duplicate(now, &mut summary);
         }
-        if ack.ack > self.board.una() {
+        if ORDINARY || ack.ack > self.board.una() {
             summary.advanced = true;
             if plain {
-                self.process_plain(ack.ack, now, &mut summary);
+                self.process_plain::<ORDINARY>(ack.ack, now, &mut summary);
             } else {
                 self.process_cumulative(ack.ack, now, &mut summary);
             }
-            if !self.sacks {
+            if !ORDINARY && !self.sacks {
                 self.board.find_first();
             }
         }
         self.delivery.total += summary.delivered;
         let rtt = self.take_rtt(&summary, now);
-        if self.probe.is_some() {
+        if !ORDINARY && self.probe.is_some() {
             self.end_probe(ack, &summary, now);
         }
         let lost_before = self.rack.lost;
-        if !plain || !self.state.is_open() || !summary.advanced {
+        if !ORDINARY && (!plain || !self.state.is_open() || !summary.advanced) {
             self.detect_and_recover(&mut summary, now);
         }
-        if summary.advanced || summary.sacked {
-            if summary.advanced || self.answers_from_before_resending(&summary) {
+        if ORDINARY || summary.advanced || summary.sacked {
+            if ORDINARY || summary.advanced || self.answers_from_before_resending(&summary) {
                 self.timer_base = now;
             }
-            self.arm_timer(now);
+            if ORDINARY { self.start_timer(true, now) } else { self.arm_timer(now) }
         }
         summary.marked = ack.marked.wrapping_sub(self.marked);
         self.marked = ack.marked;
-        self.control(&summary, prior_inflight, self.rack.lost - lost_before, rtt, now);
+        let lost = if ORDINARY { 0 } else { self.rack.lost - lost_before };
+        self.control::<ORDINARY>(&summary, prior_inflight, lost, rtt, now);
         rtt
     }
 
@@ -98,8 +119,8 @@ impl Sender {
             .is_some_and(|(first, _)| self.board.out() > 0 && first < self.board.record(self.board.una()).sent)
     }
 
-    #[inline]
-    fn process_plain(&mut self, through: u64, now: Time, summary: &mut AckSummary) {
+    #[inline(always)]
+    fn process_plain<const ORDINARY: bool>(&mut self, through: u64, now: Time, summary: &mut AckSummary) {
         let first = self.board.record(self.board.una()).sent;
         summary.delivered_segments = (through - self.board.una()) as u32;
         let (last, bytes) = self.board.acknowledge_plain(through);
@@ -108,7 +129,7 @@ impl Sender {
         summary.acked_sent = Some((first, last.sent));
         summary.original = true;
         self.rack.advance(through - 1, &last, now, self.rtt.min());
-        if self.wants_rates {
+        if !ORDINARY && self.wants_rates {
             Delivery::consider(&mut summary.newest, through - 1, last.sent, || self.board.stamp(through - 1));
         }
     }
@@ -182,7 +203,7 @@ impl Sender {
     /// The estimator takes the RTT of the oldest segment that is cumulatively acknowledged, which includes the receiver's delay.
     /// The controller and the minimum RTT take that of the newest (Linux `tcp_clean_rtx_queue`). If there is neither, timestamps
     /// give the RTT of a retransmission to a millisecond.
-    #[inline]
+    #[inline(always)]
     fn take_rtt(&mut self, summary: &AckSummary, now: Time) -> Option<Span> {
         let (for_estimator, for_controller) = match (summary.acked_sent, summary.sacked_sent) {
             (Some((first, last)), None) => (now.since(first), now.since(last)),
@@ -200,19 +221,27 @@ impl Sender {
     }
 
     /// Reports to the controller, and sets the window to the controller's or PRR's (Linux `tcp_cong_control`).
-    #[inline]
-    fn control(&mut self, summary: &AckSummary, prior_inflight: u32, lost: u32, rtt: Option<Span>, now: Time) {
-        if summary.delivered_segments == 0 && lost == 0 {
+    #[inline(always)]
+    fn control<const ORDINARY: bool>(
+        &mut self,
+        summary: &AckSummary,
+        prior_inflight: u32,
+        lost: u32,
+        rtt: Option<Span>,
+        now: Time,
+    ) {
+        if !ORDINARY && summary.delivered_segments == 0 && lost == 0 {
             return;
         }
-        let rate = if self.wants_rates {
+        let rate = if !ORDINARY && self.wants_rates {
             self.delivery.sample(now, &summary.newest, self.rtt.min())
         } else {
             self.delivery.note_progress();
             RateSample::default()
         };
         let mss = u64::from(self.mss);
-        let reducing = self.state.is_reducing();
+        let state = if ORDINARY { State::Open } else { self.state };
+        let reducing = state.is_reducing();
         let srtt = self.rtt.smoothed().unwrap_or(Span::ZERO);
         let event = Ack {
             now,
@@ -229,7 +258,7 @@ impl Sender {
             nxt: self.nxt_bytes,
             delivered: self.delivery.total,
             in_reduction: reducing,
-            phase: self.state.phase(),
+            phase: state.phase(),
             edt: self.next_departure(now),
             may_raise: summary.advanced,
             // While slow start leads back to the controller's window, there is nothing for it to raise.
@@ -239,7 +268,9 @@ impl Sender {
         let Some(controller) = &mut self.controller else { return };
         controller.on_ack(&event);
         let window = segments(controller.window(), self.mss);
-        self.cwnd = if let Some(linux26) = &mut self.linux26
+        self.cwnd = if ORDINARY {
+            window
+        } else if let Some(linux26) = &mut self.linux26
             && controller.reduction() == Reduction::Proportional
         {
             let delivers = summary.delivered_segments > 0;

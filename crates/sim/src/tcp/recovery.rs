@@ -322,6 +322,16 @@ impl Sender {
     /// Restarts the single timer (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
     #[inline]
     pub(super) fn arm_timer(&mut self, now: Time) {
+        let probes = matches!(self.state, State::Open | State::Cwr)
+            && self.probe.is_none()
+            && self.board.is_plain()
+            && self.linux26.is_none()
+            && self.rtt.smoothed().is_some();
+        self.start_timer(probes, now);
+    }
+
+    #[inline(always)]
+    pub(super) fn start_timer(&mut self, probes: bool, now: Time) {
         let out = self.board.out();
         if out == 0 {
             self.started_timer = None;
@@ -330,11 +340,6 @@ impl Sender {
         if self.waits_for_reordered() {
             return;
         }
-        let probes = matches!(self.state, State::Open | State::Cwr)
-            && self.probe.is_none()
-            && self.board.is_plain()
-            && self.linux26.is_none()
-            && self.rtt.smoothed().is_some();
         let kind = if probes { Timer::Probe } else { Timer::Retransmit };
         self.started_timer = Some(StartedTimer { kind, at: now, is_lone: out == 1 });
     }

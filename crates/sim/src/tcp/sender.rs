@@ -58,6 +58,8 @@ pub(crate) struct Sender {
     pub(super) wants_packet_feedback: bool,
     /// The controller uses delivery rate samples.
     pub(super) wants_rates: bool,
+    /// The receiver does not report SACK blocks, the recovery is Linux 2.6's, or the controller uses rate samples or packet feedback.
+    pub(super) has_extras: bool,
     /// The controller hears of every packet sent, not only of the first after an idle period.
     wants_every_sent: bool,
     /// The controller may set a pacing rate, or all packets are paced.
@@ -143,6 +145,7 @@ impl Sender {
             cwr_owed: false,
             wants_packet_feedback: false,
             wants_rates: false,
+            has_extras: false,
             wants_every_sent: false,
             is_paced: false,
             marked: 0,
@@ -184,6 +187,7 @@ impl Sender {
         }
         self.wants_packet_feedback = controller.wants_packet_feedback();
         self.wants_rates = controller.wants_rates();
+        self.has_extras = !self.sacks || self.linux26.is_some() || self.wants_rates || self.wants_packet_feedback;
         self.wants_every_sent = controller.wants_every_sent();
         self.is_paced = self.always_paced || controller.paces();
         if self.wants_rates || self.wants_packet_feedback {
