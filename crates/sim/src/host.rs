@@ -1,13 +1,13 @@
 //! A flow of the simulated hosts: its application, its transport, its place in the network, and the pipe through which
 //! acknowledgments return.
 use crate::endpoint::Place;
+use crate::ring::Ring;
 use crate::segment::Returning;
 use crate::transport::Transport;
 use narrows_core::{Dscp, HostId, Span, Time};
 use narrows_scenario::traffic::Video;
 use narrows_world::application::Application;
 use narrows_world::record::flow::FlowRecord;
-use std::collections::VecDeque;
 
 /// Both ends of a flow. The fields are in the order of their use: with thousands of flows a flow is not in the cache when its
 /// next event comes, and the part that the event needs is prefetched as one block.
@@ -51,7 +51,7 @@ impl Flow {
 pub(crate) struct ReturnPipe {
     pub(crate) delay: Span,
     /// The oldest first; only the first has a pending event.
-    pub(crate) underway: VecDeque<InFlight>,
+    pub(crate) underway: Ring<InFlight>,
 }
 
 /// A packet on its way back to a sender; one cache line.
@@ -68,11 +68,11 @@ const _: () = assert!(size_of::<InFlight>() == 64);
 
 impl ReturnPipe {
     pub(crate) fn new(delay: Span) -> ReturnPipe {
-        ReturnPipe { delay, underway: VecDeque::new() }
+        ReturnPipe { delay, underway: Ring::new() }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.underway.capacity() * size_of::<InFlight>()
+        self.underway.bytes()
     }
 }
 

@@ -13,6 +13,7 @@ mod outcome;
 mod parallel;
 mod quic;
 mod ranges;
+mod ring;
 mod segment;
 mod session;
 mod side;

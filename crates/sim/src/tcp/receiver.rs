@@ -429,7 +429,7 @@ impl Receiver {
         self.gathering = None;
         self.gathered = 0;
         self.acknowledged = self.next;
-        let mut ack = AckSegment {
+        let ack = AckSegment {
             ack: self.next,
             ece: self.echo,
             marked: self.marked,
@@ -437,17 +437,15 @@ impl Receiver {
             window: self.limits.then(|| self.window.offered()),
             ..AckSegment::default()
         };
-        if self.remembered > 0 || self.duplicate {
-            self.selective(&mut ack);
-        }
-        ack
+        if self.remembered > 0 || self.duplicate { self.with_blocks(ack) } else { ack }
     }
 
+    /// The acknowledgment with SACK blocks.
     #[cold]
-    fn selective(&mut self, ack: &mut AckSegment) {
+    fn with_blocks(&mut self, mut ack: AckSegment) -> AckSegment {
         ack.duplicate = core::mem::take(&mut self.duplicate) && self.sacks;
         if !self.sacks {
-            return;
+            return ack;
         }
         // A D-SACK takes the first block (RFC 2883 §4).
         let duplicate = ack.duplicate.then_some(self.duplicated);
@@ -456,6 +454,7 @@ impl Receiver {
             *slot = (start.wrapping_sub(self.next) as u32, end.wrapping_sub(self.next) as u32);
             ack.blocks += 1;
         }
+        ack
     }
 
     /// When a delayed or compressed acknowledgment is due.

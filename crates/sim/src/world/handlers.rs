@@ -134,7 +134,7 @@ impl<S: Side> Hosts<S> {
         if underway.is_empty() {
             self.events.schedule_next(one.arrives, EventKind::Ack, pipe);
         }
-        underway.push_back(one);
+        underway.push(one);
     }
 
     pub(super) fn on_delayed_ack(&mut self, network: &mut S::Uplink, flow_index: usize) {
@@ -161,9 +161,10 @@ impl<S: Side> Hosts<S> {
     #[inline(always)]
     pub(super) fn on_returning(&mut self, network: &mut S::Uplink, pipe: usize) {
         let underway = &mut self.pipes[pipe].underway;
-        let Some(InFlight { flow, what, .. }) = underway.pop_front() else { return };
+        let Some(&InFlight { flow, what, .. }) = underway.get(0) else { return };
+        underway.drop_first();
         let flow_index = flow as usize;
-        if let Some(next) = underway.front() {
+        if let Some(next) = underway.get(0) {
             self.events.schedule_next(next.arrives, EventKind::Ack, pipe);
         }
         self.prefetch_senders(pipe);
