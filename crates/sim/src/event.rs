@@ -127,7 +127,7 @@ pub(crate) struct Events {
 /// A level of the wheel: level 0 has one slot per tick, level n one per 4096ⁿ ticks. A slot is a list of chunks in no particular
 /// order.
 struct Level {
-    slots: Vec<Option<ChunkId>>,
+    slots: Box<[Option<ChunkId>; SLOTS]>,
     occupied: [u64; SLOTS / 64],
     /// The words of `occupied` that are not zero, as bits.
     words: u64,
@@ -181,6 +181,12 @@ impl Chunks {
             *slot = chunk;
             return id;
         }
+        self.add(chunk)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, chunk: Chunk) -> ChunkId {
         self.slots.push(chunk);
         ChunkId(NonZeroU32::MIN.saturating_add(self.slots.len() as u32 - 1))
     }
@@ -217,7 +223,7 @@ const PER_TICK: f64 = 32.0;
 
 impl Level {
     fn new() -> Level {
-        Level { slots: vec![None; SLOTS], occupied: [0; SLOTS / 64], words: 0 }
+        Level { slots: Box::new([None; SLOTS]), occupied: [0; SLOTS / 64], words: 0 }
     }
 
     #[inline]
@@ -309,7 +315,7 @@ impl Events {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, at: Time, kind: EventKind, index: usize) -> u128 {
         debug_assert!(index < MAX_INDEX);
         self.sequence += 1;
@@ -324,13 +330,14 @@ impl Events {
         event(at, low)
     }
 
-    #[inline]
+    // The kind is a constant where this is called, and so is what depends on it.
+    #[inline(always)]
     pub(crate) fn schedule(&mut self, at: Time, kind: EventKind, index: usize) {
         let event = self.event(at, kind, index);
         self.insert(event);
     }
 
-    #[inline]
+    #[inline(never)]
     fn insert(&mut self, event: u128) {
         let tick = (event >> 64) as u64 >> self.tick_bits;
         if tick <= self.tick {
@@ -402,13 +409,19 @@ impl Events {
     fn put_off(&mut self, event: u128, tick: u64) {
         // The highest digit, in base 4096, in which the two ticks differ.
         let level = ((tick ^ self.tick).ilog2() / SLOT_BITS) as usize;
-        while self.levels.len() <= level {
-            self.levels.push(Level::new());
+        if level >= self.levels.len() {
+            self.add_levels(level);
         }
         let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
         let wheel = &mut self.levels[level];
         self.chunks.push(&mut wheel.slots[slot], event);
         wheel.set(slot);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_levels(&mut self, highest: usize) {
+        self.levels.resize_with(highest + 1, Level::new);
     }
 
     /// Goes to the next tick that has events and loads them. The previous tick has none left.

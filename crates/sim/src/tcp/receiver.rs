@@ -208,7 +208,7 @@ impl Receiver {
     }
 
     /// If the window grows, the sender hears of it at once (Linux `tcp_grow_window`).
-    #[cold]
+    #[inline(never)]
     fn grow_window(&mut self, len: u32, now: Time) {
         if self.window.grow(len, self.next, now) {
             self.quick |= 1;

@@ -90,6 +90,7 @@ impl ReceiveWindow {
     /// Takes a new segment with `len` bytes of payload; returns whether the window grows with it. `before` is the number of
     /// segments that have come in order. Without a gap it includes this one; with a gap in the sequence it does not, even if
     /// this one fills the gap.
+    #[inline]
     pub(super) fn grow(&mut self, len: u32, before: u64, now: Time) -> bool {
         if self.is_autotuned() {
             self.adjust(before, now);

@@ -188,10 +188,9 @@ impl FlowRecord {
 
     /// Moves the gathered round-trip times into the histogram.
     pub fn settle(&mut self) {
-        let mut gathered = self.gathered.drain().peekable();
-        if gathered.peek().is_some() {
-            let rtts = self.rtts();
-            gathered.for_each(|delay| rtts.record(delay));
+        if !self.gathered.is_empty() {
+            let gathered = std::mem::take(&mut self.gathered);
+            self.rtts().record_gathered(gathered);
         }
     }
 

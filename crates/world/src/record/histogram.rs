@@ -28,6 +28,11 @@ pub struct Gathered {
 const GATHERED: usize = 7;
 
 impl Gathered {
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Takes a delay. Returns false, and does not take it, if there is no room or the delay is too long.
     #[inline]
     pub fn push(&mut self, delay: Span) -> bool {
@@ -37,12 +42,6 @@ impl Gathered {
         *slot = ns;
         self.count += 1;
         true
-    }
-
-    /// Removes and returns the gathered delays, in order.
-    pub fn drain(&mut self) -> impl Iterator<Item = Span> + use<> {
-        let Gathered { delays, count } = std::mem::take(self);
-        delays.into_iter().take(usize::from(count)).map(|ns| Span::ns(u64::from(ns)))
     }
 }
 
@@ -70,6 +69,19 @@ impl Delays {
         if self.min.is_none_or(|min| delay < min) {
             self.min = Some(delay);
         }
+    }
+
+    /// Counts the gathered delays.
+    pub fn record_gathered(&mut self, gathered: Gathered) {
+        let Gathered { delays, count } = gathered;
+        let delays = &delays[..usize::from(count)];
+        let Some((&least, &most)) = delays.iter().min().zip(delays.iter().max()) else { return };
+        delays.iter().for_each(|&ns| self.buckets.add(u64::from(ns / 1000), 1));
+        self.sum_ns += u128::from(delays.iter().map(|&ns| u64::from(ns)).sum::<u64>());
+        self.count += u64::from(count);
+        let [least, most] = [least, most].map(|ns| Span::ns(u64::from(ns)));
+        self.max = self.max.max(most);
+        self.min = Some(self.min.map_or(least, |min| min.min(least)));
     }
 
     /// Adds all counts of another histogram with the same number of digits.
@@ -311,6 +323,19 @@ mod tests {
                 prop_assert_eq!(quantile, model.quantile(share).min(u64::from(max)) as f64);
             }
         }
+    }
+
+    #[test]
+    fn gathered_delays_count_like_single_ones() {
+        let (mut together, mut single, mut gathered) = (Delays::new(3), Delays::new(3), Gathered::default());
+        for ns in [50_000_000, 49_999_999, 1, 4_000_000_000, 52_000_000, 50_000_000, 70_000].map(Span::ns) {
+            assert!(gathered.push(ns));
+            single.record(ns);
+        }
+        assert!(!gathered.push(Span::ns(1)), "it is full");
+        together.record_gathered(gathered);
+        together.record_gathered(Gathered::default());
+        assert_eq!(format!("{together:?}"), format!("{single:?}"));
     }
 
     #[test]
