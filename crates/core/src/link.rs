@@ -78,8 +78,6 @@ pub struct Progress {
 /// A queue and what empties it.
 pub struct Link {
     queue: Queue,
-    /// Packets in the queue.
-    queued: u32,
     service: Server,
 }
 
@@ -106,13 +104,13 @@ impl Link {
                 Server::Opportunities(Opportunities { at, period, next: 0, credit: 0, granted: None, sending: None })
             }
         };
-        Link { queue, queued: 0, service }
+        Link { queue, service }
     }
 
     /// Puts a packet, whose `arrived` is now, into the queue.
     #[inline]
     pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Offered {
-        self.queued = self.queue.enqueue(id, cx);
+        self.queue.enqueue(id, cx);
         match &self.service {
             Server::Wire(wire) if wire.sending.is_some() => Offered::Busy,
             Server::Shaper(shaper) if shaper.paid_until >= cx.now => Offered::Wait(shaper.paid_until),
@@ -129,11 +127,10 @@ impl Link {
     /// What happens now, or when something will.
     #[inline(always)]
     pub fn poll(&mut self, cx: &mut Ctx<'_>) -> Poll {
-        let queue = Waiting { queue: &mut self.queue, packets: &mut self.queued };
         match &mut self.service {
-            Server::Wire(wire) => wire.poll(queue, cx),
-            Server::Shaper(shaper) => shaper.poll(queue, cx),
-            Server::Opportunities(trace) => trace.poll(queue, cx),
+            Server::Wire(wire) => wire.poll(&mut self.queue, cx),
+            Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
+            Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
         }
     }
 
@@ -161,34 +158,9 @@ impl Link {
         &self.queue
     }
 
-    /// Packets in the queue.
-    #[inline]
-    pub const fn queued(&self) -> u32 {
-        self.queued
-    }
-
-    /// The time of the discipline's timer has come.
-    pub fn on_timer(&mut self, cx: &mut Ctx<'_>) {
-        self.queue.on_timer(cx);
-        self.queued = self.queue.backlog().packets;
-    }
-}
-
-/// The queue of a link that is polled, and the number of packets in it.
-struct Waiting<'a> {
-    queue: &'a mut Queue,
-    packets: &'a mut u32,
-}
-
-impl Waiting<'_> {
-    #[inline(always)]
-    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.queue.dequeue_and_count(cx, self.packets)
-    }
-
-    fn on_rate(&mut self, rate: Rate, cx: &mut Ctx<'_>) {
-        self.queue.on_rate(rate, cx);
-        *self.packets = self.queue.backlog().packets;
+    /// The discipline, to run its timer.
+    pub const fn queue_mut(&mut self) -> &mut Queue {
+        &mut self.queue
     }
 }
 
@@ -209,7 +181,7 @@ impl Steps {
 
     /// Changes the rate at `now` and notifies the queue.
     #[inline]
-    fn advance(&mut self, queue: &mut Waiting<'_>, clock: &mut TxClock, cx: &mut Ctx<'_>) {
+    fn advance(&mut self, queue: &mut Queue, clock: &mut TxClock, cx: &mut Ctx<'_>) {
         while let Some((at, index)) = self.until.filter(|&(at, _)| at <= cx.now) {
             let _ = at;
             self.rate = self.steps[index].1;
@@ -281,7 +253,7 @@ struct Wire {
 
 impl Wire {
     #[inline(always)]
-    fn poll(&mut self, mut queue: Waiting<'_>, cx: &mut Ctx<'_>) -> Poll {
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
         if let Some((id, done)) = self.sending {
             return match done {
                 Some(done) if done <= cx.now => {
@@ -292,7 +264,7 @@ impl Wire {
                 None => Poll::Idle,
             };
         }
-        self.rate.advance(&mut queue, &mut self.clock, cx);
+        self.rate.advance(queue, &mut self.clock, cx);
         match queue.dequeue(cx) {
             Next::Packet(id) => {
                 let len = departs(id, cx);
@@ -344,14 +316,14 @@ impl Shaper {
         Progress { carried: 0, saved: fastest.bytes_in(now.since(self.paid_until)).min(self.burst) }
     }
 
-    fn poll(&mut self, mut queue: Waiting<'_>, cx: &mut Ctx<'_>) -> Poll {
-        if *queue.packets == 0 {
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+        if queue.backlog().packets == 0 {
             return Poll::Idle;
         }
         if self.paid_until > cx.now {
             return Poll::Wait(self.paid_until);
         }
-        self.rate.advance(&mut queue, &mut self.clock, cx);
+        self.rate.advance(queue, &mut self.clock, cx);
         if self.rate.rate == Rate::ZERO {
             return self.rate.until.map_or(Poll::Idle, |(at, _)| Poll::Wait(at));
         }
@@ -405,10 +377,10 @@ impl Opportunities {
         self.next = self.next.max(period * count + within);
     }
 
-    fn poll(&mut self, mut queue: Waiting<'_>, cx: &mut Ctx<'_>) -> Poll {
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
         loop {
             if self.granted != Some(cx.now) || self.credit == 0 {
-                if self.sending.is_none() && *queue.packets == 0 {
+                if self.sending.is_none() && queue.backlog().packets == 0 {
                     return Poll::Idle;
                 }
                 self.skip_to(cx.now);

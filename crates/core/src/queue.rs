@@ -131,17 +131,14 @@ pub trait QueueDiscipline: Sized {
 
 /// Not inlined, because in one dispatch all disciplines would pay for the largest one's stack frame.
 #[inline(never)]
-fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) -> u32 {
+fn enqueue<Q: QueueDiscipline>(queue: &mut Q, id: PacketId, cx: &mut Ctx<'_>) {
     queue.enqueue(id, cx);
-    queue.backlog().packets
 }
 
 /// Not inlined either.
 #[inline(never)]
-fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>, left: &mut u32) -> Next {
-    let next = queue.dequeue(cx);
-    *left = queue.backlog().packets;
-    next
+fn dequeue<Q: QueueDiscipline>(queue: &mut Q, cx: &mut Ctx<'_>) -> Next {
+    queue.dequeue(cx)
 }
 
 macro_rules! queues {
@@ -204,34 +201,21 @@ macro_rules! queues {
         }
 
         impl Queue {
-            /// See [`QueueDiscipline::enqueue`]. Returns the number of packets that are in the queue then.
+            /// See [`QueueDiscipline::enqueue`].
             #[inline]
-            pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> u32 {
+            pub fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
                 match self {
                     $( Queue::$Type(q) => enqueue(q, id, cx), )*
-                    Queue::Custom(q) => {
-                        q.enqueue(id, cx);
-                        q.backlog().packets
-                    }
+                    Queue::Custom(q) => q.enqueue(id, cx),
                 }
             }
 
             /// See [`QueueDiscipline::dequeue`].
             #[inline]
             pub fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-                self.dequeue_and_count(cx, &mut 0)
-            }
-
-            /// The same. `left` becomes the number of packets that are in the queue then.
-            #[inline]
-            pub(crate) fn dequeue_and_count(&mut self, cx: &mut Ctx<'_>, left: &mut u32) -> Next {
                 match self {
-                    $( Queue::$Type(q) => dequeue(q, cx, left), )*
-                    Queue::Custom(q) => {
-                        let next = q.dequeue(cx);
-                        *left = q.backlog().packets;
-                        next
-                    }
+                    $( Queue::$Type(q) => dequeue(q, cx), )*
+                    Queue::Custom(q) => q.dequeue(cx),
                 }
             }
 

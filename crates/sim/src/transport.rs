@@ -36,7 +36,7 @@ macro_rules! carried {
 }
 carried!(Tcp, Quic, Udp, Media);
 
-/// Calls a function that is generic over [`Endpoint`], for the transport of a flow.
+/// Calls a function that is generic over [`Endpoint`], for the transport of a flow. TCP's comes without a jump through a table.
 macro_rules! dispatch {
     ($transport:expr, $End:ident => $call:expr) => {
         match $transport {
@@ -46,14 +46,17 @@ macro_rules! dispatch {
             }
             Transport::Quic(_) => {
                 type $End = $crate::quic::Quic;
+                core::hint::cold_path();
                 $call
             }
             Transport::Udp(_) => {
                 type $End = $crate::udp::Udp;
+                core::hint::cold_path();
                 $call
             }
             Transport::Media(_) => {
                 type $End = $crate::media::Media;
+                core::hint::cold_path();
                 $call
             }
         }

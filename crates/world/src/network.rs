@@ -260,7 +260,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             Offered::Poll => self.serve(hop_index, now, edge),
             Offered::Busy => {
                 if E::FIGURES {
-                    hop.record.backlog(hop.link.queued(), now);
+                    hop.record.backlog(hop.link.queue().backlog().packets, now);
                 }
                 self.take_drops(hop_index, now, edge);
             }
@@ -326,8 +326,10 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let meta = self.pool.meta(id);
         let transit = self.packets[id.index()].as_mut();
         let newly_marked = meta.ecn == Ecn::Ce && !transit.marked;
+        let sojourn = meta.depart.since(meta.arrived);
+        transit.queued += sojourn;
         if E::FIGURES {
-            hop.record.sent(meta, newly_marked);
+            hop.record.sent(meta.len, sojourn, newly_marked);
         }
         if E::DECISIONS {
             let marked = newly_marked.then_some(DecisionKind::Marked);
@@ -335,7 +337,6 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 edge.decided(Decision { hop: hop_index, packet: id, at: meta.depart, verdict }, meta);
             }
         }
-        transit.queued += meta.depart.since(meta.arrived);
         let hops_left = transit.hops_left;
         if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
             self.lose(hop_index, id, now, edge);
@@ -431,7 +432,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         // A discipline that was not called for a while runs every timer that it missed, each at its own time.
         while let Some(at) = hop.link.queue().next_timer().filter(|&at| at <= now) {
             let mut cx = Ctx { now: at, pool: &mut self.pool, drops: &mut self.drops };
-            hop.link.on_timer(&mut cx);
+            hop.link.queue_mut().on_timer(&mut cx);
         }
         hop.settle(hop_index, now, edge);
         self.take_drops(hop_index, now, edge);
@@ -443,7 +444,7 @@ impl<P> Network<P> {
     /// Ends an interval of the series. `gauges` is the number of flows whose gauges are sampled too; `None` samples no gauges.
     pub fn sample(&mut self, now: Time, spacing: Span, gauges: Option<usize>) {
         for hop in &mut self.hops {
-            hop.record.sample(now, spacing, hop.link.queued());
+            hop.record.sample(now, spacing, hop.link.queue().backlog().packets);
             if let Some(tracked) = gauges {
                 hop.link.queue().observe(&mut hop.record.gauges.at(now, tracked));
             }
@@ -537,7 +538,7 @@ impl Hop {
     #[inline(always)]
     fn settle<P, E: Edge<P>>(&mut self, index: usize, now: Time, edge: &mut E) {
         if E::FIGURES {
-            self.record.backlog(self.link.queued(), now);
+            self.record.backlog(self.link.queue().backlog().packets, now);
         }
         self.arm_timer(index, now, edge);
     }

@@ -278,9 +278,9 @@ impl Sender {
         };
         let flight_is_empty = self.board.out() == 0;
         let idle = flight_is_empty.then(|| now.since(self.last_sent));
-        let inflight = (self.board.inflight() + 1).saturating_mul(self.mss);
         let seq = self.board.push(SentSegment::new(now, len as u16));
         if self.wants_rates || self.wants_packet_feedback {
+            let inflight = self.board.inflight().saturating_mul(self.mss);
             self.board.set_stamp(seq, self.delivery.stamp(now, flight_is_empty, inflight));
         }
         self.nxt_bytes += Bytes(u64::from(len));
@@ -441,7 +441,7 @@ impl Sender {
     }
 
     /// When to call `on_pace`: when pacing lets waiting data go, or when the controller's timer is due.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_pace(&self, now: Time) -> Option<Time> {
         let controller = self.controller.as_ref()?;
         let waits = self.pacer.gate() > now

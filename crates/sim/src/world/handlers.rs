@@ -49,13 +49,11 @@ impl<S: Side> Hosts<S> {
     /// The receiver gets a packet with data.
     #[inline(always)]
     fn receive<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
-        let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
-        if ends.must_report(segment) {
-            let ack = ends.acknowledge(segment.subflow, self.now);
-            self.send_back(network, flow_index, ack);
-        }
         let flow = &mut self.flows[flow_index];
         let Some(ends) = End::of(&mut flow.transport) else { return };
+        if ends.must_report(segment) {
+            return self.receive_after_report::<End>(network, flow_index, segment, marked);
+        }
         let Transit { ip_len, queued, extra_segments, .. } = segment.transit;
         let headers = flow.header * (1 + u32::from(extra_segments));
         let payload = ip_len - headers.min(ip_len);
@@ -77,6 +75,22 @@ impl<S: Side> Hosts<S> {
         if arrival.complete {
             self.complete(flow_index);
         }
+    }
+
+    /// The same after the acknowledgment that the receiver must send first.
+    #[cold]
+    #[inline(never)]
+    fn receive_after_report<End: Carried>(
+        &mut self,
+        network: &mut S::Uplink,
+        flow_index: usize,
+        segment: &Segment,
+        marked: bool,
+    ) {
+        let Some(ends) = End::of(&mut self.flows[flow_index].transport) else { return };
+        let ack = ends.acknowledge(segment.subflow, self.now);
+        self.send_back(network, flow_index, ack);
+        self.receive::<End>(network, flow_index, segment, marked);
     }
 
     #[inline(never)]

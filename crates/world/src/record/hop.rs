@@ -3,7 +3,7 @@ use super::gauges::Gauges;
 use super::histogram::{Delays, TimeWeighted};
 use super::{Bound, Track};
 use narrows_core::link::Progress;
-use narrows_core::{Bytes, DropReason, PacketMeta, Rate, Span, Time};
+use narrows_core::{Bytes, DropReason, Rate, Span, Time};
 use narrows_results::summary::{Drops, HopSummary};
 use narrows_results::{Cdf, Series};
 use narrows_scenario::{Hop, RateSpec};
@@ -114,13 +114,12 @@ impl HopRecord {
         self.queue.set(packets, now);
     }
 
-    /// A packet has been sent; `newly_marked` by this hop's queue.
+    /// A packet of this length has been sent after this time in the queue; `newly_marked` by the queue.
     #[inline]
-    pub fn sent(&mut self, meta: &PacketMeta, newly_marked: bool) {
-        let sojourn = meta.depart.since(meta.arrived);
+    pub fn sent(&mut self, len: u32, sojourn: Span, newly_marked: bool) {
         self.sojourn.record(sojourn);
         self.sent.packets += 1;
-        self.sent.bytes += u64::from(meta.len);
+        self.sent.bytes += u64::from(len);
         self.sent.sojourn_ns = self.sent.sojourn_ns.wrapping_add(sojourn.as_ns());
         self.marks += u64::from(newly_marked);
     }

@@ -20,7 +20,7 @@ fn polled(scenario: &Scenario, packets: &[Arrival], end: Time) -> Log {
         let mut cx = Ctx { now, pool: &mut pool, drops: &mut drops };
         let yields = link.yields_to_arrivals() && arrival == Some(now);
         let poll = if timer == Some(now) {
-            link.on_timer(&mut cx);
+            link.queue_mut().on_timer(&mut cx);
             false
         } else if wake == Some(now) && !yields {
             true
