@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     /// A segment arrives.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_segment(&mut self, segment: Incoming, now: Time) -> Arrival {
         let Incoming { seq, len, stamp, marked, cwr } = segment;
         if seq <= self.acknowledged {

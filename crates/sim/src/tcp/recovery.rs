@@ -320,7 +320,7 @@ impl Sender {
     }
 
     /// Restarts the single timer (Linux `tcp_rearm_rto`, `tcp_schedule_loss_probe`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn arm_timer(&mut self, now: Time) {
         let probes = matches!(self.state, State::Open | State::Cwr)
             && self.probe.is_none()

@@ -237,21 +237,21 @@ impl<S: Side> Hosts<S> {
             let Some(out) = ends.poll_transmit(&mut flow.place, flow.header, self.now) else {
                 return arm_sender(&mut self.events, ends, flow_index, self.now);
             };
-            self.launch(network, flow_index, out);
+            let place = *flow.place_of(out.segment.subflow);
+            self.launch(network, flow_index, &place, out);
         }
     }
 
     /// A packet leaves its sender.
     #[inline(always)]
-    fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
+    fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, place: &Place, out: Outgoing) {
         let Outgoing { mut segment, ecn, spin } = out;
-        let place = self.flows[flow_index].place_of(segment.subflow);
         let routes = &self.routes[place.routes as usize];
         let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
         let hop = usize::from(routes.there[0]);
         segment.transit.hops_left = routes.hops_left();
         if segment.transit.extra_segments > 0 && routes.splits {
-            return self.launch_segments(network, flow_index, out);
+            return self.launch_segments(network, flow_index, place, out);
         }
         self.meter.on_packet();
         if S::RECORDS {
@@ -264,7 +264,7 @@ impl<S: Side> Hosts<S> {
     /// `tcp_gso_segment`).
     #[cold]
     #[inline(never)]
-    fn launch_segments(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
+    fn launch_segments(&mut self, network: &mut S::Uplink, flow_index: usize, place: &Place, out: Outgoing) {
         let Transit { ip_len: mut left, extra_segments, .. } = out.segment.transit;
         let flow = &self.flows[flow_index];
         let Transport::Tcp(tcp) = &flow.transport else { return };
@@ -275,7 +275,7 @@ impl<S: Side> Hosts<S> {
             let seq = out.segment.seq + u64::from(number);
             let segment =
                 Segment { seq, transit: Transit::new(ip_len, 0), cwr: out.segment.cwr && number == 0, ..out.segment };
-            self.launch(network, flow_index, Outgoing { segment, ..out });
+            self.launch(network, flow_index, place, Outgoing { segment, ..out });
         }
     }
 
@@ -338,7 +338,8 @@ impl<S: Side> Hosts<S> {
         let deadline = connection.syn_deadline();
         arm(&mut self.events, &mut connection.armed.retransmit, deadline, EventKind::Retransmit, flow_index);
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
-        self.launch(network, flow_index, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
+        let place = flow.place;
+        self.launch(network, flow_index, &place, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
     }
 }
 
