@@ -74,14 +74,20 @@ impl Delays {
     /// Counts the gathered delays.
     pub fn record_gathered(&mut self, gathered: Gathered) {
         let Gathered { delays, count } = gathered;
-        let delays = &delays[..usize::from(count)];
-        let Some((&least, &most)) = delays.iter().min().zip(delays.iter().max()) else { return };
-        delays.iter().for_each(|&ns| self.buckets.add(u64::from(ns / 1000), 1));
-        self.sum_ns += u128::from(delays.iter().map(|&ns| u64::from(ns)).sum::<u64>());
-        self.count += u64::from(count);
-        let [least, most] = [least, most].map(|ns| Span::ns(u64::from(ns)));
-        self.max = self.max.max(most);
-        self.min = Some(self.min.map_or(least, |min| min.min(least)));
+        let (mut sum, mut least, mut most) = (0, u32::MAX, 0);
+        for &ns in &delays[..usize::from(count)] {
+            self.buckets.add(u64::from(ns / 1000), 1);
+            sum += u64::from(ns);
+            least = least.min(ns);
+            most = most.max(ns);
+        }
+        if count > 0 {
+            let [least, most] = [least, most].map(|ns| Span::ns(u64::from(ns)));
+            self.sum_ns += u128::from(sum);
+            self.count += u64::from(count);
+            self.max = self.max.max(most);
+            self.min = Some(self.min.map_or(least, |min| min.min(least)));
+        }
     }
 
     /// Adds all counts of another histogram with the same number of digits.
