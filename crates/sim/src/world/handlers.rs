@@ -245,14 +245,17 @@ impl<S: Side> Hosts<S> {
     /// A packet leaves its sender.
     #[inline(always)]
     fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, place: &Place, out: Outgoing) {
-        let Outgoing { mut segment, ecn, spin } = out;
+        let Outgoing { segment: Segment { seq, transit, tag, kind, cwr, subflow }, ecn, spin } = out;
         let routes = &self.routes[place.routes as usize];
         let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
         let hop = usize::from(routes.there[0]);
-        segment.transit.hops_left = routes.hops_left();
-        if segment.transit.extra_segments > 0 && routes.splits {
+        let Transit { ip_len, extra_segments, .. } = transit;
+        if extra_segments > 0 && routes.splits {
             return self.launch_segments(network, flow_index, place, out);
         }
+        // Made of single fields, so that each is written to its place and nowhere else.
+        let transit = Transit::new(ip_len, routes.hops_left()).with_extra_segments(extra_segments);
+        let segment = Segment { seq, transit, tag, kind, cwr, subflow };
         self.meter.on_packet();
         if S::RECORDS {
             self.record_departure(flow_index, &segment, ecn);
