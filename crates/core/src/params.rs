@@ -198,15 +198,13 @@ macro_rules! params {
                 #[allow(unused_mut)]
                 let mut specs = $crate::params::private::Vec::new();
                 $(
-                    specs.push($crate::params::ParamSpec {
-                        name: stringify!($field),
-                        unit: <$Type as $crate::params::ParamValue>::unit(),
-                        default: $crate::params::ParamValue::show(&({ let value: $Type = $default; value })),
-                        allowed: $crate::params::private::allowed::<$Type>(
-                            None $(.or(Some(($lo, $hi))))?
-                        ),
-                        doc: concat!($($doc, "\n"),+).trim_ascii(),
-                    });
+                    $crate::params::private::declare::<$Type>(
+                        &mut specs,
+                        stringify!($field),
+                        $default,
+                        None $(.or(Some(($lo, $hi))))?,
+                        concat!($($doc, "\n"),+).trim_ascii(),
+                    );
                 )*
                 specs
             }
@@ -216,8 +214,7 @@ macro_rules! params {
                 match name {
                     $(
                         stringify!($field) => {
-                            self.$field = $crate::params!(@read $Type, name, text $(, $lo, $hi)?)?;
-                            Ok(())
+                            $crate::params!(@set self.$field, name, text $(, $lo, $hi)?)
                         }
                     )*
                     _ => Err($crate::params::private::unknown(name, &[$(stringify!($field)),*])),
@@ -226,7 +223,7 @@ macro_rules! params {
 
             fn get(&self, name: &str) -> Option<$crate::params::private::String> {
                 match name {
-                    $( stringify!($field) => Some($crate::params::ParamValue::show(&self.$field)), )*
+                    $( stringify!($field) => Some($crate::params::private::show(&self.$field)), )*
                     _ => None,
                 }
             }
@@ -240,11 +237,11 @@ macro_rules! params {
             }
         }
     };
-    (@read $Type:ty, $name:expr, $text:expr) => {
-        $crate::params::private::read::<$Type>($name, $text)
+    (@set $value:expr, $name:expr, $text:expr) => {
+        $crate::params::private::set(&mut $value, $name, $text)
     };
-    (@read $Type:ty, $name:expr, $text:expr, $lo:expr, $hi:expr) => {
-        $crate::params::private::read_within::<$Type>($name, $text, $lo, $hi)
+    (@set $value:expr, $name:expr, $text:expr, $lo:expr, $hi:expr) => {
+        $crate::params::private::set_within(&mut $value, $name, $text, $lo, $hi)
     };
 }
 
@@ -289,12 +286,25 @@ pub fn write_changed(
     Ok(())
 }
 
-/// What [`params!`](crate::params!) expands to calls these. They are compiled once for each type, and not for each of the parameters.
+/// What [`params!`](crate::params!) expands to calls these. They are compiled once for each type, and not for each of the parameters:
+/// inlined into hundreds of places they would be a tenth of what a browser loads.
 #[doc(hidden)]
 pub mod private {
-    use super::{ParamError, ParamValue, format};
+    use super::{ParamError, ParamSpec, ParamValue, format};
     pub use alloc::string::String;
     pub use alloc::vec::Vec;
+
+    /// Adds a parameter's declaration.
+    #[inline(never)]
+    pub fn declare<T: ParamValue>(
+        specs: &mut Vec<ParamSpec>,
+        name: &'static str,
+        default: T,
+        range: Option<(T, T)>,
+        doc: &'static str,
+    ) {
+        specs.push(ParamSpec { name, unit: T::unit(), default: default.show(), allowed: allowed(range), doc });
+    }
 
     pub fn allowed<T: ParamValue>(range: Option<(T, T)>) -> String {
         match range {
@@ -314,7 +324,34 @@ pub mod private {
         value.ok_or_else(|| refused(name, text, Some((lo, hi))))
     }
 
+    /// Sets a value from its text.
+    #[inline(never)]
+    pub fn set<T: ParamValue>(value: &mut T, name: &str, text: &str) -> Result<(), ParamError> {
+        *value = read(name, text)?;
+        Ok(())
+    }
+
+    /// The same for a parameter with a range.
+    #[inline(never)]
+    pub fn set_within<T: ParamValue + PartialOrd>(
+        value: &mut T,
+        name: &str,
+        text: &str,
+        lo: T,
+        hi: T,
+    ) -> Result<(), ParamError> {
+        *value = read_within(name, text, lo, hi)?;
+        Ok(())
+    }
+
+    /// A value as text.
+    #[inline(never)]
+    pub fn show<T: ParamValue>(value: &T) -> String {
+        value.show()
+    }
+
     /// A value is in its range.
+    #[inline(never)]
     pub fn check<T: ParamValue + PartialOrd>(name: &str, value: &T, lo: T, hi: T) -> Result<(), ParamError> {
         if *value >= lo && *value <= hi { Ok(()) } else { Err(refused(name, &value.show(), Some((lo, hi)))) }
     }
@@ -327,6 +364,7 @@ pub mod private {
         ParamError { name: name.into(), got: format!("`{got}`"), allowed, unknown: false }
     }
 
+    #[inline(never)]
     pub fn unknown(name: &str, names: &[&str]) -> ParamError {
         let allowed = if names.is_empty() { "no parameters".into() } else { names.join(", ") };
         ParamError { name: name.into(), got: name.into(), allowed, unknown: true }
