@@ -13,7 +13,7 @@ use crate::world;
 use narrows_capture::pcapng::{self, Interface};
 use narrows_core::{Span, Time};
 use narrows_files::OutputFile;
-use narrows_host::{Launch, Stream};
+use narrows_host::{Launch, Status, Stream};
 use narrows_live::LiveError;
 use narrows_live::shell::{SIDES, Shell as Setup, ShellRun, shell};
 use narrows_report::{Comparison, Run};
@@ -136,16 +136,7 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
     let ended = shell(setup, privilege, &mut Watching::new(screen.as_ref()));
     drop(screen);
     let ShellRun { status, scenario, result, frames, is_device_gone } =
-        ended.map_err(|error| match (&error, &args.peer) {
-            (LiveError::Companion(status), Some(peer)) => {
-                let why = match &peer_log {
-                    Some(file) => format!("{} has its output", file.path().display()),
-                    None => "run it alone to see why, or write its output to a file with --peer-log".to_owned(),
-                };
-                Failure::other(format!("--peer: `{peer}` {status} at once; {why}"))
-            }
-            _ => world::failure(error),
-        })?;
+        ended.map_err(|error| args.explained(error, peer_log.as_ref()))?;
     // Ctrl-C was for the program. The measurements until then are a result.
     interrupt::answered();
     interrupt::wait_for_program(false);
@@ -169,6 +160,11 @@ pub(crate) fn main(args: &Shell) -> Result<(), Failure> {
         }
     }
     files.iter().for_each(|line| term::note(&format!("narrows: {}", printable(line))));
+    outcome(status, judged)
+}
+
+/// Shows what was expected, and decides how the command ends: a program's own failure comes first.
+fn outcome(status: Status, judged: Result<Option<Judged>, Failure>) -> Result<(), Failure> {
     let judged = judged.inspect(|judged| {
         if let Some(judged) = judged.as_ref().filter(|_| !term::is_quiet()) {
             term::note_lines(&judged.text());
@@ -198,6 +194,16 @@ impl Shell {
             return Err(Failure::usage(message));
         }
         Ok(vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())])
+    }
+
+    /// A failure of the shell; of a peer that failed at once it says where to look.
+    fn explained(&self, error: LiveError, log: Option<&OutputFile>) -> Failure {
+        let (LiveError::Companion(status), Some(peer)) = (&error, &self.peer) else { return world::failure(error) };
+        let why = match log {
+            Some(file) => format!("{} has its output", file.path().display()),
+            None => "run it alone to see why, or write its output to a file with --peer-log".to_owned(),
+        };
+        Failure::other(format!("--peer: `{peer}` {status} at once; {why}"))
     }
 
     /// The packets to be recorded, and where.
