@@ -29,7 +29,7 @@ choice! {
         /// The learned tree.
         #[default]
         Tree = "tree",
-        /// A rule of a few lines that does nearly as well.
+        /// A rule made by hand, which does nearly as well.
         Rule = "rule",
     }
 }
