@@ -98,6 +98,7 @@ pages! {
     kernel "docs/book/src/kernel.md";
     league "docs/book/src/league.md";
     lesson "docs/book/src/lesson.md";
+    lfq "docs/book/src/lfq.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
     packets "docs/book/src/packets.md";
