@@ -6,8 +6,19 @@
 
 const FLOWS = 7;
 
-/** @returns {Paints} */
+const scheme = matchMedia("(prefers-color-scheme: dark)");
+/** @type {{ theme: string, paints: Paints } | null} */
+let last = null;
+
+/** The colours of the present theme. They are asked for with every picture, and read when the theme changes. @returns {Paints} */
 export function paints() {
+  const theme = document.documentElement.dataset.theme ?? String(scheme.matches);
+  if (last?.theme !== theme) last = { theme, paints: read() };
+  return last.paints;
+}
+
+/** @returns {Paints} */
+function read() {
   const style = getComputedStyle(document.documentElement);
   const of = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const flows = Array.from({ length: FLOWS }, (_, i) => of(`flow-${i}`));

@@ -203,7 +203,11 @@ export class Stage {
       ((plan.right - plan.gate - 10) * 12e-3) / Math.max(1e-6, state.rate_mbit * Math.max(state.delay_ms, 0.001));
     const under = Math.max(1.5, Math.min(size, 12, apart - 1));
     for (let i = 0; i < packets.length; i += 5) {
-      const [flow, flags, at, place, far] = packets.slice(i, i + 5);
+      const flow = packets[i];
+      const flags = packets[i + 1];
+      const at = packets[i + 2];
+      const place = packets[i + 3];
+      const far = packets[i + 4];
       if (at !== hop || !(flags & FORWARD)) continue;
       if (place === QUEUE) {
         const n = kind === "flows" ? (lanes.get(flow) ?? count - 1) : kind === "ecn" && !(flags & L4S) ? 1 : 0;
@@ -265,7 +269,10 @@ export class Stage {
     const { packets } = frame;
     const [from, to] = [plan.right, plan.left * 0.5];
     for (let i = 0; i < packets.length; i += 5) {
-      const [flow, flags, , place, far] = packets.slice(i, i + 5);
+      const flow = packets[i];
+      const flags = packets[i + 1];
+      const place = packets[i + 3];
+      const far = packets[i + 4];
       if (flags & FORWARD && place <= PROPAGATION) continue;
       // An acknowledgment in a queue of its own way is drawn where that way begins.
       const share = place > PROPAGATION ? far / WHOLE : 0.02;

@@ -96,7 +96,6 @@ export class Strips {
   /** @type {Strip[]} */
   #strips = [];
   #duration = 1;
-  #now = 0;
 
   /**
    * @param {HTMLElement} place
@@ -117,16 +116,12 @@ export class Strips {
     this.#duration = duration;
     while (this.place.children.length > strips.length) this.place.lastChild?.remove();
     while (this.place.children.length < strips.length) this.place.append(this.#canvas());
-    strips.forEach((strip, n) => {
-      const canvas = this.place.children[n];
-      canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", described(strip));
-    });
+    strips.forEach((strip, n) => this.place.children[n].setAttribute("aria-label", described(strip)));
     this.draw();
   }
 
   #canvas() {
-    const canvas = el("canvas", { class: "strip" });
+    const canvas = el("canvas");
     const seek = (/** @type {PointerEvent} */ event) => {
       const width = canvas.clientWidth - LEFT - RIGHT;
       this.seek(Math.max(0, Math.min(1, (event.offsetX - LEFT) / width)) * this.#duration);
@@ -136,19 +131,19 @@ export class Strips {
       seek(event);
     });
     canvas.addEventListener("pointermove", (event) => event.buttons && seek(event));
-    return canvas;
+    // The veil lies over what is yet to come: it moves, and the strip is not drawn again.
+    return el("div", { class: "strip", role: "img" }, canvas, el("i", { class: "veil" }));
   }
 
   /** @param {number} seconds */
   at(seconds) {
-    this.#now = seconds;
-    this.draw();
+    this.place.style.setProperty("--now", (seconds / this.#duration).toFixed(5));
   }
 
   draw() {
     const colours = paints();
     this.#strips.forEach((strip, n) => {
-      const canvas = this.place.children[n];
+      const canvas = this.place.children[n].firstChild;
       if (canvas instanceof HTMLCanvasElement) this.#strip(canvas, strip, colours);
     });
   }
@@ -177,40 +172,14 @@ export class Strips {
     pen.textAlign = "center";
     for (const second of ticks(this.#duration))
       pen.fillText(`${+second.toPrecision(6)} s`, Math.min(width - 14, x(second)), height - 6);
-    for (const drawn of strip.lines) this.#line(pen, drawn, x, y, this.#now);
-    pen.strokeStyle = colours.ink;
-    pen.setLineDash([]);
-    pen.lineWidth = 1;
-    pen.beginPath();
-    pen.moveTo(x(this.#now), y(most));
-    pen.lineTo(x(this.#now), y(least));
-    pen.stroke();
-  }
-
-  /**
-   * @param {CanvasRenderingContext2D} pen
-   * @param {Drawn} drawn
-   * @param {(s: number) => number} x
-   * @param {(v: number) => number} y
-   * @param {number} now
-   */
-  #line(pen, { line, colour, dash }, x, y, now) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = 1.5;
-    pen.setLineDash(dash);
-    const { at, values } = line;
-    const split = at.findIndex((second) => second > now);
-    const past = split < 0 ? at.length : split;
-    for (const [from, to, alpha] of [
-      [0, past, 1],
-      [Math.max(0, past - 1), at.length, 0.3],
-    ]) {
-      pen.globalAlpha = alpha;
+    for (const { line, colour, dash } of strip.lines) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = 1.5;
+      pen.setLineDash(dash);
       pen.beginPath();
-      for (let i = from; i < to; i++) pen.lineTo(x(at[i]), y(values[i]));
+      line.at.forEach((second, n) => pen.lineTo(x(second), y(line.values[n])));
       pen.stroke();
     }
-    pen.globalAlpha = 1;
     pen.setLineDash([]);
   }
 }
