@@ -38,6 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-runner", &["narrows-core", "narrows-files", "narrows-scenario", "narrows-results", "narrows-world"]),
     // Experiments as data, measured in results and shown as reports.
     ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
+    // Runs in a browser, so it uses no world but the simulator.
+    ("narrows-playground", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim"]),
     ("narrows", EVERYTHING),
     ("narrows-bindings", EVERYTHING),
     // A shell around the bindings: a library that others use cannot be a module that Python loads.
@@ -45,8 +47,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Examples of a program and of such a module with a queue of a user's own.
     ("my-queue", &["narrows", "narrows-core"]),
     ("my-queue-python", &["narrows-bindings", "narrows-core"]),
-    // Runs in a browser, so it uses no world but the simulator.
-    ("narrows-playground", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim"]),
     ("narrows-bench", EVERYTHING),
     // Must compile even if no other crate does.
     ("xtask", &[]),
