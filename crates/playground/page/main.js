@@ -17,6 +17,8 @@ import { inWords, moment } from "./words.js";
 
 const SECOND = 1e9;
 const POINTS = 250;
+/** Pictures per second of a screen. */
+const PICTURES = 60;
 /** How often the moment is said in words, ms. */
 const SAID = 2000;
 
@@ -49,7 +51,7 @@ let hop = 0;
 let gauge = "";
 /** @type {{ stage: Stage, strips: Strips, words: HTMLElement, name: HTMLElement, root: HTMLElement }[]} */
 const seats = [];
-let said = 0;
+let said = -Infinity;
 
 const player = new Player(show, fail, () => {
   places.play.textContent = player.playing ? "Pause" : "Play";
@@ -241,7 +243,7 @@ async function use(text, at = 0) {
   await latest(async () => {
     await present(await ask({ ask: "read", text }), at);
     // A full-sized packet for each picture: as fast as an eye can follow.
-    setSpeed(Math.min(1, (packetTime() / SECOND) * player.most));
+    setSpeed(Math.min(1, (packetTime() / SECOND) * PICTURES));
   });
 }
 

@@ -131,7 +131,7 @@ export class Player {
       if (this.spacing.length > 600) this.spacing.shift();
     }
     this.#last = time;
-    const elapsed = Math.min(passed / 1000, LONGEST_STEP);
+    const elapsed = Math.min(passed / 1000, Math.max(LONGEST_STEP, 1.5 / this.most));
     void this.#advance(this.#now + elapsed * this.speed * SECOND, elapsed);
   }
 }
