@@ -1,7 +1,7 @@
 //! The sending side: what may be sent now, and the state of a connection.
 //!
 //! Acknowledgments are processed in `ack.rs`; loss detection and recovery are in `recovery.rs`, and as
-//! Linux 2.6 had them in `older.rs`.
+//! Linux 2.6 had them in `linux26.rs`.
 use super::linux26::Linux26;
 use super::offload::Offload;
 use super::recovery::{Probe, Rack, StartedTimer, State};
