@@ -19,10 +19,14 @@ export function paints() {
 
 /** @returns {Paints} */
 function read() {
-  const style = getComputedStyle(document.documentElement);
-  const of = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+  // A canvas takes no light-dark(), so an element says which of the two it is.
+  const sample = document.body.appendChild(document.createElement("i"));
+  const of = (/** @type {string} */ name) => {
+    sample.style.color = `var(--${name})`;
+    return getComputedStyle(sample).color;
+  };
   const flows = Array.from({ length: FLOWS }, (_, i) => of(`flow-${i}`));
-  return {
+  const all = {
     flows,
     ink: of("ink"),
     muted: of("muted"),
@@ -31,6 +35,8 @@ function read() {
     ground: of("ground"),
     bad: of("bad"),
   };
+  sample.remove();
+  return all;
 }
 
 /**
