@@ -146,7 +146,7 @@ impl Shared {
         self.tally.lost.add(bytes.0);
     }
 
-    /// A packet has left it, after so many seconds.
+    /// A packet has left the queue; `sojourn` is its time there in seconds.
     pub(super) fn on_departure(&self, now: Time, bytes: Bytes, sojourn: f64) {
         self.tally.delivered.add(bytes.0);
         self.tally.delays.add(now, sojourn);

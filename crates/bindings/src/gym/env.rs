@@ -65,7 +65,7 @@ pub(super) struct Task {
     /// Length of an interval in base RTTs, unless it is a time.
     pub(super) interval_rtts: f64,
     pub(super) interval: Option<Span>,
-    /// Or the time that the link takes for so many packets of each flow.
+    /// Instead: an interval is the time in which the link sends this number of packets of each flow.
     pub(super) every: u32,
     pub(super) steps: u32,
     /// Length of an episode, unless it is `steps`.

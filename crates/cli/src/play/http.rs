@@ -76,10 +76,10 @@ const HEAD: usize = 16 << 10;
 const HEADERS: usize = 64;
 /// Time in which the first request must arrive, and an answer must be taken.
 const SHORT: Duration = Duration::from_secs(10);
-/// Time that a client whose requests are answered may be silent.
+/// How long a connection stays open without a request.
 const LONG: Duration = Duration::from_secs(300);
 
-/// With every answer: nothing is kept, loaded from elsewhere, shown inside another site, or told to one.
+/// Headers of every answer: no cache, no content from another site, no frame in another site, no referrer.
 const ALWAYS: &str = "Cache-Control: no-store\r\n\
     Content-Security-Policy: default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; worker-src 'self'; \
     connect-src 'self'; frame-ancestors 'self'\r\n\

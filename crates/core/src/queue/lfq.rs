@@ -39,7 +39,7 @@ params! {
     pub struct LfqParams {
         /// What sets the limits: the learned `tree`, or a `rule` that can be read.
         pub policy: LfqPolicy = LfqPolicy::Tree;
-        /// A flow's limit is set anew at every so many of its packets.
+        /// Number of a flow's packets after which its limit is set anew.
         pub every: Packets = Packets(10), from Packets(1), to Packets(1_000_000);
         /// Limit of a flow at its start.
         pub initial_limit: Packets = Packets(100), from Packets(1), to MAX_LIMIT;

@@ -139,7 +139,7 @@ static inline void nw_lfq_summarise(const struct nw_lfq_flow *f, u64 span, u64 n
 	out->drops = nw_lfq_ratio(f->drops, 1024, f->sent);
 }
 
-/* Sets the limit anew, at every so many arrivals. */
+/* Sets the limit anew. */
 NW_RARE void nw_lfq_decide(struct nw_lfq *q, struct nw_lfq_flow *f, u32 queue, u64 now)
 {
 	u64 least = (u64)nw_min(q->min_limit, q->sched.limit) << NW_LFQ_SHIFT;
