@@ -40,6 +40,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
     // Runs in a browser, so it uses no world but the simulator.
     ("narrows-playground", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim"]),
+    // Other people's transports in the simulator; saves results as pages.
+    (
+        "narrows-testbed",
+        &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim", "narrows-report"],
+    ),
     ("narrows", EVERYTHING),
     ("narrows-bindings", EVERYTHING),
     // A shell around the bindings: a library that others use cannot be a module that Python loads.
@@ -71,6 +76,7 @@ const EVERYTHING: &[&str] = &[
     "narrows-runner",
     "narrows-study",
     "narrows-playground",
+    "narrows-testbed",
 ];
 
 /// A dependency of one crate of the workspace on another.

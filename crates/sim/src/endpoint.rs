@@ -35,6 +35,18 @@ pub(crate) trait Endpoint {
         self.connection().map(|connection| &mut connection.armed)
     }
 
+    /// What the receiving application waits for; `None` for datagrams.
+    fn awaited(&mut self) -> Option<&mut Awaited> {
+        self.connection().map(|connection| &mut connection.awaited)
+    }
+
+    /// The application is about to hand over a transfer of this length, bytes, whose end the receiver notices.
+    fn await_transfer(&mut self, bytes: u64, now: Time) {
+        if let Some(connection) = self.connection() {
+            connection.awaited = Awaited::Transfer(now, connection.written + bytes);
+        }
+    }
+
     /// Whether the receiver must acknowledge what it has before it gets this packet.
     #[inline(always)]
     fn must_report(&mut self, _segment: &Segment) -> bool {
@@ -57,7 +69,7 @@ pub(crate) trait Endpoint {
     }
 
     /// The subflow whose delayed acknowledgment is due.
-    fn overdue(&self, _now: Time) -> Option<u8> {
+    fn overdue(&mut self, _now: Time) -> Option<u8> {
         None
     }
 

@@ -42,6 +42,7 @@ impl Flow {
             Returning::Report(report) => report.ip_len(self.header.saturating_sub(Video::RTP_HEADER.0 as u32)),
             Returning::Ack(ack) => ack.ip_len(self.header),
             Returning::Frame(_) => self.header,
+            Returning::Datagram(datagram) => datagram.ip_len,
         }
     }
 }

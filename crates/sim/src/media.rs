@@ -35,7 +35,7 @@ impl Endpoint for Media {
         self.call.next_report()
     }
 
-    fn overdue(&self, now: Time) -> Option<u8> {
+    fn overdue(&mut self, now: Time) -> Option<u8> {
         self.call.next_report().filter(|&at| at <= now).map(|_| 0)
     }
 

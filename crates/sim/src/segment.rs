@@ -1,7 +1,7 @@
 //! The contents of the simulator's packets, apart from the metadata that queues read.
 use crate::quic::AckFrame;
 use crate::tcp::AckSegment;
-use narrows_core::Role;
+use narrows_core::{Ecn, Role};
 use narrows_world::call::Report;
 use narrows_world::network::Transit;
 
@@ -12,7 +12,7 @@ pub(crate) struct Segment {
     /// TCP's sequence number, QUIC's packet number; for a datagram, when it was sent, ns.
     pub(crate) seq: u64,
     pub(crate) transit: Transit,
-    /// TCP's timestamp, ms; for QUIC, the number of the chunk that it carries.
+    /// TCP's timestamp, ms; for QUIC, the number of the chunk that it carries; for a peer's datagram, its place among those underway.
     pub(crate) tag: u32,
     pub(crate) kind: SegmentKind,
     pub(crate) cwr: bool,
@@ -49,6 +49,17 @@ pub(crate) enum Returning {
     Frame(AckFrame),
     /// A report of a call's receiver.
     Report(Report),
+    /// A datagram of a [peer](narrows_world::peer::Peer).
+    Datagram(PeerDatagram),
+}
+
+/// A peer's datagram on its way to the flow's sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerDatagram {
+    /// Its place among those underway.
+    pub(crate) slot: u32,
+    pub(crate) ip_len: u32,
+    pub(crate) ecn: Ecn,
 }
 
 impl Returning {
@@ -56,14 +67,28 @@ impl Returning {
     pub(crate) const fn subflow(&self) -> u8 {
         match self {
             Returning::Frame(frame) => frame.subflow,
-            Returning::SynAck | Returning::Ack(_) | Returning::Report(_) => 0,
+            Returning::SynAck | Returning::Ack(_) | Returning::Report(_) | Returning::Datagram(_) => 0,
         }
     }
 
     pub(crate) const fn kind(&self) -> SegmentKind {
         match self {
             Returning::SynAck => SegmentKind::SynAck,
-            Returning::Ack(_) | Returning::Frame(_) | Returning::Report(_) => SegmentKind::Ack,
+            Returning::Ack(_) | Returning::Frame(_) | Returning::Report(_) | Returning::Datagram(_) => SegmentKind::Ack,
+        }
+    }
+
+    /// What travels in the packet's fields: the ECN field, and a datagram's place.
+    pub(crate) const fn carried(&self) -> (Ecn, u32) {
+        if let Returning::Datagram(datagram) = self { (datagram.ecn, datagram.slot) } else { (Ecn::NotEct, 0) }
+    }
+
+    /// A queue may have marked it CE on its way.
+    pub(crate) const fn mark(&mut self, marked: bool) {
+        if let Returning::Datagram(datagram) = self
+            && marked
+        {
+            datagram.ecn = Ecn::Ce;
         }
     }
 
@@ -71,7 +96,7 @@ impl Returning {
     pub(crate) fn visible(&self) -> (u32, Role) {
         match self {
             Returning::Ack(ack) => (ack.ack as u32, ack.role()),
-            Returning::Frame(_) | Returning::SynAck | Returning::Report(_) => (0, Role::Other),
+            _ => (0, Role::Other),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A run that its caller advances step by step, and sees between two steps: for environments in which a learner acts, and for pictures
 //! that move. What happens does not depend on the lengths of the steps, and is what happens in [`run`](crate::run).
 use crate::budget::Stopped;
+use crate::peers::{PeerFault, Peers};
 use crate::segment::Segment;
 use crate::side::{NoFigures, Recorded, Side, Whole};
+use crate::transport::Transport;
 use crate::view::Parts;
 use crate::world::World;
 use crate::{RunError, build, outcome};
@@ -12,6 +14,7 @@ use narrows_results::packets::PacketLog;
 use narrows_scenario::Scenario;
 use narrows_world::meters::Meters;
 use narrows_world::network::Network;
+use narrows_world::peer::Peer;
 use narrows_world::{Packets, Run, Unwatched, Wanted, Watch};
 
 /// A run in progress, on the caller's thread.
@@ -24,6 +27,23 @@ impl Session {
     /// A run at its start. The scenario must be valid and not need the live world.
     pub fn new(scenario: Scenario, wanted: &Wanted) -> Session {
         Session { world: begin(&scenario, wanted), scenario }
+    }
+
+    /// Replaces both ends of a flow, before the run begins: from now on these carry what its application sends, from the first of the
+    /// two to the second. The flow is the index of one of [`Scenario::flow_names`]. Everything else about it stays as the scenario
+    /// says: start and stop, traffic, route, RTT.
+    ///
+    /// # Panics
+    /// If the run has begun, or there is no such flow.
+    pub fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]) {
+        assert!(self.events() == 0, "peers are attached before the run begins");
+        self.world.attach(flow, ends);
+    }
+
+    /// The two ends of an attached flow, and why they were silenced, if they were; `None` for other flows.
+    pub fn peers(&self, flow: usize) -> Option<([&dyn Peer; 2], Option<&PeerFault>)> {
+        let Transport::Peers(peers) = &self.world.parts().flows[flow].transport else { return None };
+        Some((peers.ends(), peers.fault()))
     }
 
     /// The scenario that runs.
@@ -109,6 +129,8 @@ pub(crate) trait Stepped: Send {
     fn parts(&self) -> Parts<'_>;
     /// See [`Session::forget`].
     fn forget(&mut self);
+    /// See [`Session::attach`].
+    fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]);
 }
 
 /// A run at its start, which records what is wanted.
@@ -154,5 +176,9 @@ impl<S: Side<Uplink = Network<Segment>, Returns = ()> + Send> Stepped for World<
 
     fn forget(&mut self) {
         self.hosts.recorder.iter_mut().for_each(|recorder| recorder.forget());
+    }
+
+    fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]) {
+        self.hosts.flows[flow].transport = Transport::Peers(Box::new(Peers::new(ends)));
     }
 }

@@ -1,7 +1,8 @@
 //! The choice of a transport: an enum of everything that implements [`Endpoint`]. Instead of a function table, the code that
 //! handles an event is compiled once for each transport ([`dispatch`]).
-use crate::endpoint::{Armed, Connection, Endpoint, Records};
+use crate::endpoint::{Armed, Awaited, Connection, Endpoint, Records};
 use crate::media::Media;
+use crate::peers::Peers;
 use crate::quic::Quic;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
@@ -16,6 +17,7 @@ pub(crate) enum Transport {
     Quic(Box<Quic>),
     Udp(Udp),
     Media(Box<Media>),
+    Peers(Box<Peers>),
 }
 
 /// An endpoint that [`Transport`] has a variant for.
@@ -34,7 +36,7 @@ macro_rules! carried {
         })*
     };
 }
-carried!(Tcp, Quic, Udp, Media);
+carried!(Tcp, Quic, Udp, Media, Peers);
 
 /// Calls a function that is generic over [`Endpoint`], for the transport of a flow. TCP's comes without a jump through a table.
 macro_rules! dispatch {
@@ -59,6 +61,11 @@ macro_rules! dispatch {
                 core::hint::cold_path();
                 $call
             }
+            Transport::Peers(_) => {
+                type $End = $crate::peers::Peers;
+                core::hint::cold_path();
+                $call
+            }
         }
     };
 }
@@ -72,6 +79,7 @@ macro_rules! each {
             Transport::Quic($ends) => $call,
             Transport::Udp($ends) => $call,
             Transport::Media($ends) => $call,
+            Transport::Peers($ends) => $call,
         }
     };
 }
@@ -103,6 +111,16 @@ impl Transport {
     /// See [`Endpoint::established`].
     pub(crate) fn established(&mut self, rtt: Option<Span>, now: Time, rng: Rng) {
         each!(self, ends => ends.established(rtt, now, rng));
+    }
+
+    /// See [`Endpoint::await_transfer`].
+    pub(crate) fn await_transfer(&mut self, bytes: u64, now: Time) {
+        each!(self, ends => ends.await_transfer(bytes, now));
+    }
+
+    /// See [`Endpoint::awaited`].
+    pub(crate) fn awaited(&mut self) -> Option<&mut Awaited> {
+        each!(self, ends => ends.awaited())
     }
 
     /// See [`Endpoint::write`].

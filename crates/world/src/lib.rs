@@ -11,6 +11,7 @@ mod memory;
 pub mod meters;
 pub mod network;
 pub mod path;
+pub mod peer;
 pub mod quality;
 pub mod record;
 mod run;

@@ -93,7 +93,7 @@ pub trait Edge<P>: Sized {
     fn arrived(&mut self, network: &mut Network<P>, id: PacketId, now: Time);
 
     /// A packet was dropped at a hop, or lost after it.
-    fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
+    fn dropped(&mut self, meta: &PacketMeta, packet: &P, reason: DropReason);
 
     /// Asks for a hop to be [handled](Network::handle) at this time. Earlier requests may still be handled; they do no harm.
     fn schedule(&mut self, hop: usize, due: Due, at: Time);
@@ -356,7 +356,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             let verdict = DecisionKind::Dropped(DropReason::LinkLoss);
             edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
         }
-        edge.dropped(&meta, DropReason::LinkLoss);
+        edge.dropped(&meta, &self.packets[id.index()], DropReason::LinkLoss);
     }
 
     /// Puts a packet into the pipe to the next hop.
@@ -418,7 +418,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 let verdict = DecisionKind::Dropped(reason);
                 edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
             }
-            edge.dropped(&meta, reason);
+            edge.dropped(&meta, &self.packets[id.index()], reason);
         }
     }
 
@@ -574,7 +574,7 @@ mod tests {
             network.remove(id);
         }
 
-        fn dropped(&mut self, _: &PacketMeta, _: DropReason) {}
+        fn dropped(&mut self, _: &PacketMeta, _: &Packet, _: DropReason) {}
 
         fn schedule(&mut self, _: usize, _: Due, _: Time) {}
 

@@ -327,7 +327,7 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
         self.exits.leave(network, id, now);
     }
 
-    fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
+    fn dropped(&mut self, meta: &PacketMeta, _: &InFlight, reason: DropReason) {
         self.observer.dropped(meta, reason);
     }
 

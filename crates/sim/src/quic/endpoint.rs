@@ -50,7 +50,7 @@ impl Endpoint for Quic {
         self.receiver.next_timer()
     }
 
-    fn overdue(&self, now: Time) -> Option<u8> {
+    fn overdue(&mut self, now: Time) -> Option<u8> {
         self.receiver.overdue(now)
     }
 

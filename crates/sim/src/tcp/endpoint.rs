@@ -57,7 +57,7 @@ impl Endpoint for Tcp {
         self.receiver.next_timer()
     }
 
-    fn overdue(&self, now: Time) -> Option<u8> {
+    fn overdue(&mut self, now: Time) -> Option<u8> {
         self.receiver.is_overdue(now).then_some(0)
     }
 

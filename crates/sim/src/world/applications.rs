@@ -38,6 +38,9 @@ impl<S: Side> Hosts<S> {
 
     fn perform(&mut self, network: &mut S::Uplink, flow_index: usize, act: Act) {
         let Flow { transport, header, .. } = &mut self.flows[flow_index];
+        if let Act::Transfer(bytes) = act {
+            transport.await_transfer(bytes, self.now);
+        }
         let connection = transport.connection();
         let bytes = match act {
             Act::Endless | Act::Frame => None,
@@ -50,9 +53,6 @@ impl<S: Side> Hosts<S> {
         let mut opens = false;
         if let Some(connection) = connection {
             connection.written += bytes.unwrap_or(0);
-            if matches!(act, Act::Transfer(_)) {
-                connection.awaited = Awaited::Transfer(self.now, connection.written);
-            }
             let written = connection.written;
             if let (Act::Message(_), Some(messages)) = (act, connection.messages()) {
                 messages.written(written, self.now);
@@ -70,9 +70,9 @@ impl<S: Side> Hosts<S> {
     #[inline(never)]
     pub(super) fn complete(&mut self, flow_index: usize) {
         let flow = &mut self.flows[flow_index];
-        let Some(connection) = flow.transport.connection() else { return };
-        let Awaited::Transfer(began, _) = connection.awaited else { return };
-        connection.awaited = Awaited::Nothing;
+        let Some(awaited) = flow.transport.awaited() else { return };
+        let Awaited::Transfer(began, _) = *awaited else { return };
+        *awaited = Awaited::Nothing;
         if self.now >= self.warmup {
             flow.record.completed(self.now.since(began));
         }

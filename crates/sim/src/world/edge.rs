@@ -4,6 +4,7 @@ use crate::event::EventKind;
 use crate::host::{Flow, Routes};
 use crate::segment::{Segment, SegmentKind};
 use crate::side::Side;
+use crate::transport::Transport;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Decision, Due, Edge, Network};
@@ -34,8 +35,12 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
     }
 
     #[inline]
-    fn dropped(&mut self, meta: &PacketMeta, _: DropReason) {
-        self.flows[meta.flow.0 as usize].record.lost += 1;
+    fn dropped(&mut self, meta: &PacketMeta, segment: &Segment, _: DropReason) {
+        let flow = &mut self.flows[meta.flow.0 as usize];
+        flow.record.lost += 1;
+        if let Transport::Peers(peers) = &mut flow.transport {
+            peers.dropped(segment.tag);
+        }
     }
 
     #[inline(always)]

@@ -26,14 +26,16 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
                 dispatch!(transport, End => self.receive::<End>(network, flow_index, &segment, marked));
             }
             SegmentKind::Syn => self.answer_syn(network, flow_index),
-            SegmentKind::Ack | SegmentKind::SynAck => self.return_from_hops(flow_index, id),
+            SegmentKind::Ack | SegmentKind::SynAck => self.return_from_hops(flow_index, id, meta.ecn == Ecn::Ce),
         }
     }
 
     /// An acknowledgment that crossed hops now enters the constant part of its way.
     #[inline(never)]
-    fn return_from_hops(&mut self, flow_index: usize, id: PacketId) {
-        self.return_now(flow_index, self.acks[id.index()]);
+    fn return_from_hops(&mut self, flow_index: usize, id: PacketId, marked: bool) {
+        let mut what = self.acks[id.index()];
+        what.mark(marked);
+        self.return_now(flow_index, what);
     }
 
     /// A packet from a sender on the other side enters the network.
@@ -120,12 +122,13 @@ impl<S: Side> Hosts<S> {
         let Some(&hop) = routes.back.first() else { return };
         let ip_len = flow.answer_len(&what);
         let hops_left = (routes.back.len() - 1) as u16;
-        let segment = Segment { transit: Transit::new(ip_len, hops_left), kind, subflow, ..Segment::default() };
+        let (ecn, tag) = what.carried();
+        let segment = Segment { transit: Transit::new(ip_len, hops_left), tag, kind, subflow, ..Segment::default() };
         let there = metadata(flow_index, place, routes);
         let (ack, role) = what.visible();
         // The same 5-tuple in reverse, without the sender's code point.
         let (src, dst) = (there.dst, there.src);
-        let meta = PacketMeta { hash: !there.hash, src, dst, dscp: Dscp::default(), ack, role, ..there };
+        let meta = PacketMeta { hash: !there.hash, src, dst, dscp: Dscp::default(), ecn, ack, role, ..there };
         network.answer(self, usize::from(hop), meta, Answer { segment, what });
     }
 

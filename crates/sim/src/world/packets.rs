@@ -53,7 +53,7 @@ impl<S: Side> Hosts<S> {
             Returning::SynAck => Answer { is_syn_ack: true, ..Answer::default() },
             Returning::Ack(ack) => ack.recorded(),
             Returning::Frame(frame) => frame.recorded(),
-            Returning::Report(_) => Answer::default(),
+            Returning::Report(_) | Returning::Datagram(_) => Answer::default(),
         };
         let answer = Answer { ip_len: ends.answer_len(what), ..answer };
         self.record(|recorder, now| recorder.answers(flow, &answer, now));

@@ -1,0 +1,69 @@
+//! What a run showed.
+use crate::window::{Figure, Window};
+use narrows_core::{Rate, Span, Time};
+use narrows_report::Comparison;
+use narrows_results::summary::FlowSummary;
+use narrows_results::{ResultError, RunResult, folder};
+use narrows_scenario::Scenario;
+use narrows_sim::PeerFault;
+use std::path::Path;
+
+/// The result of a run, and of the flow under test in it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    scenario: Scenario,
+    flow: usize,
+    result: RunResult,
+    fault: Option<PeerFault>,
+}
+
+impl Report {
+    pub(crate) fn new(scenario: Scenario, flow: usize, result: RunResult, fault: Option<PeerFault>) -> Report {
+        Report { scenario, flow, result, fault }
+    }
+
+    /// Data that the receiving application read, after the warm-up.
+    pub fn goodput(&self) -> Rate {
+        Rate::bit((self.figures().goodput_mbit * 1e6) as u64)
+    }
+
+    /// The figures of the flow under test.
+    pub fn figures(&self) -> &FlowSummary {
+        &self.result.summary.flows[self.flow]
+    }
+
+    /// A figure of part of the run; `None` if the flow does not show it.
+    pub fn window(&self, figure: Figure, from: Span, to: Span) -> Option<f64> {
+        Window { scenario: &self.scenario, flow: self.flow, result: &self.result, from, to }.figure(figure)
+    }
+
+    /// The reason why the ends under test were silenced.
+    pub fn fault(&self) -> Option<&PeerFault> {
+        self.fault.as_ref()
+    }
+
+    /// Figures, series and distributions of everything in the run.
+    pub fn result(&self) -> &RunResult {
+        &self.result
+    }
+
+    /// The scenario that ran.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// When the run ended.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.scenario.duration
+    }
+
+    /// Writes a folder that all commands of `narrows` read: scenario, summary, series, distributions, and `report.html`.
+    ///
+    /// # Errors
+    /// A file could not be written.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), ResultError> {
+        let folder = folder.as_ref();
+        folder::write(folder, &self.scenario, &self.result)?;
+        narrows_report::write_page(&Comparison::load(folder)?, folder).map(drop)
+    }
+}

@@ -1,0 +1,69 @@
+//! Published stacks in the testbed.
+use narrows_testbed::adapter::stacks;
+use narrows_testbed::{Datagram, Peer, Rate, Silent, Span, Stream, Testbed, Time};
+
+fn report(name: &str, ends: [Box<dyn Peer>; 2]) -> narrows_testbed::Report {
+    Testbed::dumbbell("20mbit", "40ms", "fifo:limit=1bdp").peers(name, ends).run(Span::s(10)).expect("it runs")
+}
+
+#[test]
+fn every_stack_delivers_the_same_each_time() {
+    for stack in stacks() {
+        let run = || report(stack.name, (stack.ends)());
+        let first = run();
+        // smoltcp loses half of the link after its first losses; the others have nearly all of it.
+        let goodput = first.goodput();
+        assert!(goodput > Rate::mbit(8) && goodput < Rate::mbit(20), "{}: {goodput}", stack.name);
+        assert_eq!(first.fault(), None, "{}", stack.name);
+        assert!(first.result() == run().result() || !stack.repeats, "{} does something else", stack.name);
+    }
+}
+
+/// What a peer does wrong.
+#[derive(Clone, Copy)]
+enum Wrong {
+    SendsWithoutEnd,
+    SendsTooMuchAtOnce,
+    AsksForThePast,
+}
+
+struct Broken(Wrong);
+
+impl Peer for Broken {
+    fn receive(&mut self, _datagram: &mut Datagram, _now: Time) {}
+
+    fn transmit(&mut self, datagram: &mut Datagram, _now: Time) -> bool {
+        let len = match self.0 {
+            Wrong::SendsWithoutEnd => 1200,
+            Wrong::SendsTooMuchAtOnce => 1 << 16,
+            Wrong::AsksForThePast => return false,
+        };
+        datagram.bytes.resize(len, 0);
+        true
+    }
+
+    fn timeout(&self) -> Option<Time> {
+        matches!(self.0, Wrong::AsksForThePast).then_some(Time::ZERO)
+    }
+
+    fn on_timeout(&mut self, _now: Time) {}
+
+    fn application(&mut self, _stream: &mut Stream, _now: Time) {}
+}
+
+#[test]
+fn a_peer_that_does_what_no_network_carries_is_named() {
+    let fault = |ends: [Box<dyn Peer>; 2]| report("broken", ends).fault().map(ToString::to_string);
+    let sender = |wrong| fault([Box::new(Broken(wrong)), Box::new(Silent)]);
+    let expected = "the sender at 0.000000 s: sent an IP packet of 65564 B; the path carries 1500 B";
+    assert_eq!(sender(Wrong::SendsTooMuchAtOnce).as_deref(), Some(expected));
+    assert_eq!(
+        sender(Wrong::SendsWithoutEnd).as_deref(),
+        Some("the sender at 0.000000 s: sent 65536 datagrams at one instant")
+    );
+    assert_eq!(
+        sender(Wrong::AsksForThePast).as_deref(),
+        Some("the sender at 0.000000 s: asked for 65536 timeouts at one instant")
+    );
+    assert_eq!(fault([Box::new(Silent), Box::new(Silent)]), None, "silence is no fault");
+}
