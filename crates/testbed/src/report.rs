@@ -34,7 +34,16 @@ impl Report {
 
     /// A figure of part of the run; `None` if the flow does not show it.
     pub fn window(&self, figure: Figure, from: Span, to: Span) -> Option<f64> {
-        Window { scenario: &self.scenario, flow: self.flow, result: &self.result, from, to }.figure(figure)
+        self.part(from, to).figure(figure)
+    }
+
+    /// What the bottleneck could have carried in part of the run, Mbit/s.
+    pub fn link(&self, from: Span, to: Span) -> f64 {
+        self.part(from, to).link()
+    }
+
+    fn part(&self, from: Span, to: Span) -> Window<'_> {
+        Window { scenario: &self.scenario, flow: self.flow, result: &self.result, from, to }
     }
 
     /// The reason why the ends under test were silenced.

@@ -574,7 +574,7 @@ mod tests {
             network.remove(id);
         }
 
-        fn dropped(&mut self, _: &PacketMeta, _: &Packet, _: DropReason) {}
+        fn dropped(&mut self, _: &PacketMeta, _: &Transit, _: DropReason) {}
 
         fn schedule(&mut self, _: usize, _: Due, _: Time) {}
 

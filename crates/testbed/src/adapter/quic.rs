@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Flow-control windows that no case fills, bytes.
 pub(super) const WINDOW: u32 = 1 << 25;
 /// The application writes in such pieces, bytes.
-pub(super) const PIECE: [u8; 1 << 16] = [7; 1 << 16];
+pub(super) static PIECE: [u8; 1 << 16] = [7; 1 << 16];
 /// Seeds of the two ends' own random numbers.
 pub(super) const SEEDS: [[u8; 32]; 2] = [[1; 32], [2; 32]];
 
