@@ -9,11 +9,12 @@ use std::process::Command;
 
 fn main() {
     headers();
+    names();
     println!("cargo::rerun-if-env-changed=CLANG");
     let is_linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     if env::var_os("CARGO_FEATURE_BPF").is_some()
         && is_linux
-        && let Err(message) = programs()
+        && let Err(message) = compile()
     {
         println!("cargo::error={message}");
     }
@@ -24,7 +25,9 @@ fn headers() {
     println!("cargo::rerun-if-changed=c/include");
     println!("cargo::rerun-if-changed=c/test");
     println!("cargo::rustc-check-cfg=cfg(qdisc_headers)");
-    let sources = DISCIPLINES.map(|name| folder.join("test").join(name).with_extension("c"));
+    let shells = stems(&folder.join("test"), ".c");
+    let shells = shells.iter().filter(|name| folder.join("include/narrows").join(name).with_extension("h").is_file());
+    let sources = shells.map(|name| folder.join("test").join(name).with_extension("c"));
     let mut build = cc::Build::new();
     build.cargo_metadata(false).std("gnu11").include(folder.join("include")).files(sources);
     // A signed overflow ends the test.
@@ -39,9 +42,35 @@ fn headers() {
     }
 }
 
-/// Compiles each BPF program to `OUT_DIR/NAME.bpf.o`.
-fn programs() -> Result<(), String> {
+/// Writes the names of the BPF programs, which are the sources in `c/bpf`, and where their objects come to lie.
+fn names() {
     println!("cargo::rerun-if-changed=c/bpf");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let programs = programs();
+    let objects: Vec<_> = programs.iter().map(|name| (name, out.join(format!("{name}.bpf.o")))).collect();
+    let objects = objects.iter().map(|(name, path)| format!("({name:?}, include_bytes!({path:?})),"));
+    let written =
+        [("programs.rs", format!("&{programs:?}")), ("objects.rs", format!("&[{}]", objects.collect::<String>()))];
+    for (name, text) in written {
+        std::fs::write(out.join(name), text).expect("OUT_DIR can be written");
+    }
+}
+
+fn programs() -> Vec<String> {
+    stems(Path::new("c/bpf"), ".bpf.c")
+}
+
+/// What a folder's files with this ending are called without it, sorted.
+fn stems(folder: &Path, ending: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut stems: Vec<String> = names.filter_map(|name| name.strip_suffix(ending).map(str::to_owned)).collect();
+    stems.sort();
+    stems
+}
+
+/// Compiles each BPF program to `OUT_DIR/NAME.bpf.o`.
+fn compile() -> Result<(), String> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets no OUT_DIR")?);
     // The build script of libbpf-sys says where it has put libbpf's headers.
     let libbpf = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys does not say where its headers are")?;
@@ -49,7 +78,7 @@ fn programs() -> Result<(), String> {
         return Err("the feature `bpf` is for machines whose words begin with the lowest byte".into());
     }
     let clang = clang()?;
-    for name in PROGRAMS {
+    for name in programs() {
         let source = format!("c/bpf/{name}.bpf.c");
         let object = out.join(format!("{name}.bpf.o"));
         let mut command = Command::new(&clang);
@@ -99,10 +128,6 @@ fn version(clang: &str) -> Option<u32> {
     text.split_once("clang version ")?.1.split('.').next()?.parse().ok()
 }
 
-/// Each has a header in `c/include/narrows` and a shell for it in `c/test`.
-const DISCIPLINES: [&str; 5] = ["cocoa", "cp", "fq_codel_fair", "fq_cp", "lfq"];
-/// Each has a source in `c/bpf`.
-const PROGRAMS: [&str; 2] = ["cocoa", "cp"];
 /// What the programs are tested with.
 const OLDEST_CLANG: u32 = 19;
 /// The last version whose name is tried.

@@ -34,7 +34,7 @@ enum Command {
 struct Attach {
     /// Interface whose packets wait in the queue
     interface: String,
-    /// cocoa or cp, with parameters: cocoa:limit=5000p,multiplier=1.5. For a queue of Linux the answer is the `tc` line
+    /// cocoa, cp or lfq, with parameters: cocoa:limit=5000p,multiplier=1.5. For a queue of Linux the answer is the `tc` line
     queue: String,
     /// Shape to this rate: somewhat less than the link's, so that packets wait here
     #[arg(long, allow_hyphen_values = true)]

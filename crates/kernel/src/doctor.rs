@@ -1,5 +1,6 @@
 //! What the lab needs, and what is missing on this host.
 use crate::kernels::{Kernel, lab};
+use crate::queue::our_modules;
 use crate::tools::find;
 
 /// One thing that the lab needs.
@@ -65,9 +66,8 @@ fn kernels() -> Vec<Requirement> {
         return missing(format!("none in {}; `narrows lab fetch` gets one", lab.display()));
     }
     let finding = |kernel: Kernel| {
-        let ours = ["cocoa", "cp", "fq_cp", "fq_codel_fair"];
-        let built: Vec<&str> =
-            ours.into_iter().filter(|name| kernel.module(&format!("sch_narrows_{name}")).is_file()).collect();
+        let built = our_modules().filter(|(_, module)| kernel.module(module).is_file());
+        let built: Vec<&str> = built.map(|(name, _)| name).collect();
         let built = if built.is_empty() { "without our queues".into() } else { format!("with {}", built.join(", ")) };
         Requirement { name: format!("kernel {}", kernel.release()), text: built, is_there: true, is_needed: true }
     };

@@ -63,6 +63,12 @@ pub(crate) fn linux_modules() -> Vec<(&'static str, &'static str)> {
     modules.filter(|(_, module)| !module.starts_with(OURS)).collect()
 }
 
+/// Our disciplines: their names in scenarios, and those of their modules.
+pub(crate) fn our_modules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let modules = KINDS.iter().filter_map(|kind| Some((kind.name, kind.module?)));
+    modules.filter(|(_, module)| module.starts_with(OURS))
+}
+
 /// How the names of our modules begin.
 pub(crate) const OURS: &str = "sch_narrows_";
 
@@ -316,6 +322,7 @@ const KINDS: &[KernelQueue] = &[
         resolve: true,
         options: &[],
     },
+    KernelQueue { name: "lfq", tc: "lfq", module: Some("sch_narrows_lfq"), resolve: true, options: &[] },
 ];
 
 impl Form {

@@ -4,14 +4,13 @@
 //! number of flows and of places for packets: a parameter that asks for more is refused by name.
 use crate::params::{ValueKind, params};
 use narrows_core::Rate;
-use narrows_core::params::{Limit, Packets, ParamValue as _};
+use narrows_core::params::{Limit, Packets, ParamSpec, ParamValue as _};
 use narrows_core::queue::QueueConfig;
-use narrows_core::queue::cocoa::CocoaParams;
 use narrows_core::queue::cp::CpParams;
 use narrows_core::registry::Registered;
 
 /// The disciplines that are also BPF programs.
-pub const PROGRAMS: [&str; 2] = ["cocoa", "cp"];
+pub const PROGRAMS: &[&str] = include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 /// Places for packets in a program (`NW_NODES` in `shell.bpf.h`).
 pub const MAX_PACKETS: u32 = 16_384;
 /// The shaper's slowest rate: a full-sized packet in 1.5 s.
@@ -98,7 +97,7 @@ impl Program {
     pub fn new(queue: &QueueConfig, shaper: &Shaper, frames: Frames) -> Result<Program, String> {
         shaper.validate()?;
         match queue {
-            QueueConfig::Cocoa(p) => check_cocoa(queue, p)?,
+            QueueConfig::Cocoa(_) | QueueConfig::Lfq(_) => check_flows(queue)?,
             QueueConfig::Cp(p) => check_cp(queue, p)?,
             other => {
                 let name = other.name();
@@ -118,14 +117,19 @@ impl Program {
     }
 }
 
-/// Refuses what cocoa's program lacks.
-fn check_cocoa(queue: &QueueConfig, p: &CocoaParams) -> Result<(), String> {
-    let defaults = CocoaParams::default();
-    lacks(queue, "guard_rtts", p.guard_rtts == defaults.guard_rtts, "none: most packets carry no spin bit")?;
-    lacks(queue, "pacing", p.pacing == defaults.pacing, "false: a BPF program does not pace")?;
-    lacks(queue, "buckets", p.buckets == defaults.buckets, "1024, as it is in a BPF program")?;
-    lacks(queue, "orphan_mask", p.orphan_mask == defaults.orphan_mask, "1023: a BPF program distinguishes 1024 flows")?;
-    lacks(queue, "limit", p.limit.0 <= MAX_PACKETS, &format!("at most {MAX_PACKETS}p, the places in a BPF program"))
+/// Refuses what the programs with a queue per flow lack.
+fn check_flows(queue: &QueueConfig) -> Result<(), String> {
+    for (name, allowed) in [
+        ("guard_rtts", "none: most packets carry no spin bit"),
+        ("pacing", "false: a BPF program does not pace"),
+        ("buckets", "1024, as it is in a BPF program"),
+        ("orphan_mask", "1023: a BPF program distinguishes 1024 flows"),
+    ] {
+        let is_default = |spec: &ParamSpec| queue.get(name).as_deref() == Some(&spec.default);
+        lacks(queue, name, queue.specs().iter().find(|spec| spec.name == name).is_none_or(is_default), allowed)?;
+    }
+    let fits = queue.get("limit").and_then(|limit| Packets::parse(&limit)).is_some_and(|limit| limit.0 <= MAX_PACKETS);
+    lacks(queue, "limit", fits, &format!("at most {MAX_PACKETS}p, the places in a BPF program"))
 }
 
 /// Refuses what cp's program lacks.
@@ -217,6 +221,16 @@ mod tests {
             ("cocoa", "buckets=64", false),
             ("cocoa", "orphan_mask=255", false),
             ("cocoa", "pacing=true", false),
+            ("lfq", "policy=rule", true),
+            ("lfq", "every=5p", true),
+            ("lfq", "initial_limit=50p", true),
+            ("lfq", "min_limit=2p", true),
+            ("lfq", "limit=500p", true),
+            ("lfq", "quantum=1514B", true),
+            ("lfq", "initial_quantum=1514B", true),
+            ("lfq", "buckets=64", false),
+            ("lfq", "orphan_mask=255", false),
+            ("lfq", "pacing=true", false),
             ("cp", "limit=50p", true),
             ("cp", "threshold=3p", true),
             ("cp", "max_congestion=2", true),
@@ -290,7 +304,7 @@ mod tests {
     fn other_queues_are_refused() {
         assert_eq!(
             program("fq_codel", Shaper::default()).unwrap_err(),
-            "queue \"fq_codel\" is no BPF program; allowed: cocoa, cp"
+            "queue \"fq_codel\" is no BPF program; allowed: cocoa, cp, lfq"
         );
     }
 }

@@ -15,10 +15,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The programs by name.
-const OBJECTS: [(&str, &[u8]); 2] = [
-    ("cocoa", include_bytes!(concat!(env!("OUT_DIR"), "/cocoa.bpf.o"))),
-    ("cp", include_bytes!(concat!(env!("OUT_DIR"), "/cp.bpf.o"))),
-];
+const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// The file of the registration under an attachment's folder, and that of the program's variables.
 const LINK: &str = "link";
@@ -339,7 +336,8 @@ mod tests {
             let memory = Memory { layout: &layout, bytes: &vec![0; len as usize] };
             let attachment = Attachment { program: name.into(), layout: layout.clone(), ..attachment() };
             let snapshot = Snapshot::new(&attachment, true, &memory, 0).expect("all figures");
-            assert_eq!((snapshot.cocoa.is_some(), snapshot.cp.is_some()), (name == "cocoa", name == "cp"));
+            let shown = [snapshot.cocoa.is_some(), snapshot.cp.is_some(), snapshot.lfq.is_some()];
+            assert_eq!(shown, ["cocoa", "cp", "lfq"].map(|program| program == *name));
             // Variables do not overlap.
             let mut places: Vec<(u32, u32)> = layout.variables.values().map(|v| (v.offset, end(v))).collect();
             places.sort_unstable();

@@ -17,11 +17,12 @@ struct Discipline {
     added: &'static [&'static str],
 }
 
-const DISCIPLINES: [Discipline; 4] = [
+const DISCIPLINES: [Discipline; 5] = [
     Discipline { name: "cocoa", prefix: "COCOA", added: &[] },
     Discipline { name: "cp", prefix: "CP", added: &["mtu"] },
     Discipline { name: "fq_cp", prefix: "FQ_CP", added: &["rate", "mtu"] },
     Discipline { name: "fq_codel_fair", prefix: "FAIR", added: &["rate", "mtu"] },
+    Discipline { name: "lfq", prefix: "LFQ", added: &[] },
 ];
 
 /// The flow scheduler's parameters. They come first, so that they have the same numbers in each discipline with a scheduler.
@@ -53,7 +54,8 @@ pub(crate) enum ValueKind {
     /// What is beyond one, in 2⁻³²ths.
     Congestion,
     Flag,
-    Growth,
+    /// One of these words, as its place among them.
+    Choice(&'static [&'static str]),
 }
 
 impl ValueKind {
@@ -69,7 +71,7 @@ impl ValueKind {
             Unit::Number if spec.name == "max_congestion" => ValueKind::Congestion,
             Unit::Number => ValueKind::Factor,
             Unit::Switch => ValueKind::Flag,
-            Unit::Choice(_) => ValueKind::Growth,
+            Unit::Choice(words) => ValueKind::Choice(words),
         }
     }
 
@@ -86,7 +88,7 @@ impl ValueKind {
             ValueKind::Factor => "FACTOR",
             ValueKind::Congestion => "CONGESTION",
             ValueKind::Flag => "FLAG",
-            ValueKind::Growth => "GROWTH",
+            ValueKind::Choice(_) => "CHOICE",
         }
     }
 
@@ -114,7 +116,7 @@ impl ValueKind {
             ValueKind::Factor => number(text).map(|factor| (factor * 1024.0) as u64),
             ValueKind::Congestion => number(text).map(|most| ((most - 1.0) * 4_294_967_296.0) as u64),
             ValueKind::Flag => Some(u64::from(text == "true")),
-            ValueKind::Growth => Some(u64::from(text == "whole")),
+            ValueKind::Choice(words) => words.iter().position(|word| *word == text).map(|place| place as u64),
         };
         number.unwrap_or(0)
     }
@@ -141,7 +143,10 @@ impl Param {
         let is_auto = range.0 == AUTO;
         let allowed = match kind {
             ValueKind::Flag => "0 or 1".to_owned(),
-            ValueKind::Growth => "exact (0) or whole (1)".to_owned(),
+            ValueKind::Choice(words) => {
+                let numbered: Vec<String> = words.iter().enumerate().map(|(n, word)| format!("{word} ({n})")).collect();
+                numbered.join(" or ")
+            }
             ValueKind::Factor => format!("{} to {} ({least} to {most} in 1024ths)", range.0, range.1),
             ValueKind::Congestion => format!("{} to {} (in 2^-32ths beyond 1)", range.0, range.1),
             ValueKind::Number => format!("{least} to {most}"),
@@ -156,8 +161,10 @@ impl Param {
         let range = match spec.allowed.split_once(" to ") {
             Some(range) => range,
             None if matches!(kind, ValueKind::Flag) => ("false", "true"),
-            None if matches!(kind, ValueKind::Growth) => ("exact", "whole"),
-            None => LIMITS,
+            None => match kind {
+                ValueKind::Choice(words) => (words[0], words[words.len() - 1]),
+                _ => LIMITS,
+            },
         };
         Param::new(spec.name, kind, range, &spec.default)
     }
@@ -165,6 +172,11 @@ impl Param {
     fn row(&self, prefix: &str) -> String {
         let Param { name, kind, in_bpf, least, most, preset, is_auto, allowed } = self;
         let long = |number: &u64| if kind.bits() == 64 { format!("{number}ull") } else { number.to_string() };
+        let words = match kind {
+            ValueKind::Choice(words) => format!("\"{}\"", words.join(" ")),
+            _ if *is_auto => "\"auto\"".to_owned(),
+            _ => "NULL".to_owned(),
+        };
         let is_fixed = MEMORY.iter().any(|(memory, _)| memory == name);
         format!(
             "\tX({prefix}, {}, {name}, {}, {}, {}, {}, {}, {}, {}, {}, \"{}: {allowed}\")",
@@ -175,7 +187,7 @@ impl Param {
             long(most),
             long(preset),
             u8::from(is_fixed),
-            if *is_auto { "\"auto\"" } else { "NULL" },
+            words,
             u8::from(*in_bpf),
             if *kind == ValueKind::LimitBytes { "limit" } else { name },
         )
@@ -214,7 +226,8 @@ pub fn header() -> String {
         let rows: Vec<String> = params(name).iter().map(|param| param.row(prefix)).collect();
         text += &format!("\n#define NW_{prefix}_PARAMS(X) \\\n{}\n", rows.join(" \\\n"));
     }
-    text + "\n#endif\n"
+    let all: Vec<String> = DISCIPLINES.iter().map(|discipline| format!("X({})", discipline.prefix)).collect();
+    text + &format!("\n#define NW_DISCIPLINES(X) {}\n\n#endif\n", all.join(" "))
 }
 
 const HEAD: &str = "/* SPDX-License-Identifier: GPL-2.0-only */
@@ -222,8 +235,8 @@ const HEAD: &str = "/* SPDX-License-Identifier: GPL-2.0-only */
  * The parameters of the disciplines, with the names, ranges and defaults of their declarations in Rust (crates/core/src/queue).
  * Written by NARROWS_RECORD=1 cargo test -p narrows-qdisc params
  *
- * X(discipline, attribute, name, how tc writes it, bits, least, most, default, only set when the qdisc is added, tc's word
- *   for zero, in BPF programs, what is allowed)
+ * X(discipline, attribute, name, how tc writes it, bits, least, most, default, only set when the qdisc is added, tc's
+ *   words for 0, 1 and so on, in BPF programs, what is allowed)
  */
 #ifndef NARROWS_PARAMS_H
 #define NARROWS_PARAMS_H
@@ -261,7 +274,7 @@ mod tests {
             let missing = queue.specs().iter().filter(|spec| MISSING.contains(&spec.name)).count();
             assert_eq!(params.len(), queue.specs().len() - missing + more);
         }
-        for name in ["cocoa", "fq_cp"] {
+        for name in ["cocoa", "fq_cp", "lfq"] {
             assert_eq!(params(name)[..SCHEDULER.len()].iter().map(|param| param.name).collect::<Vec<_>>(), SCHEDULER);
         }
     }

@@ -44,6 +44,9 @@ pub struct Snapshot {
     /// For `cp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cp: Option<Cp>,
+    /// For `lfq`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lfq: Option<Lfq>,
 }
 
 /// Packets with their bytes, link headers included.
@@ -82,10 +85,10 @@ pub struct Cocoa {
     /// Other intervals.
     pub next_interval: u64,
     /// Every flow that is remembered, the largest backlog first.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<CocoaFlow>,
 }
 
-/// A flow of `cocoa`.
+/// What every program with a queue per flow knows of one.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Flow {
     /// The bits of the packets' hash that tell it from others.
@@ -95,6 +98,14 @@ pub struct Flow {
     pub addresses: Option<Addresses>,
     /// What waits.
     pub backlog: Amount,
+}
+
+/// A flow of `cocoa`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CocoaFlow {
+    /// What is known of any flow.
+    #[serde(flatten)]
+    pub flow: Flow,
     /// Its limit, with parts of a packet.
     pub limit_packets: f64,
     /// Time since its last drop, or since its start.
@@ -153,18 +164,46 @@ pub struct Cp {
     pub threshold_bytes: u64,
 }
 
+/// The state of `lfq`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Lfq {
+    /// Flows that are remembered.
+    pub flows_known: u64,
+    /// Limits that were set anew.
+    pub decisions: u64,
+    /// Cycles that ended.
+    pub cycles: u64,
+    /// Every flow that is remembered, the largest backlog first.
+    pub flows: Vec<LfqFlow>,
+}
+
+/// A flow of `lfq`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LfqFlow {
+    /// What is known of any flow.
+    #[serde(flatten)]
+    pub flow: Flow,
+    /// Its limit, with parts of a packet.
+    pub limit_packets: f64,
+    /// The limit at which its cycle began.
+    pub cycle_limit_packets: f64,
+    /// The last factor between them, before the bounds.
+    pub factor: f64,
+    /// Cycles that have ended, up to 255.
+    pub cycles: u64,
+    /// Share of the last cycle in which nothing waited.
+    pub idle_share: f64,
+}
+
 impl Snapshot {
     /// Reads a program's memory at a time of the clock that BPF programs have, ns.
     ///
     /// # Errors
     /// Names a variable that the program does not have.
     pub fn new(attachment: &Attachment, attached: bool, memory: &Memory<'_>, now: u64) -> Result<Snapshot, String> {
-        let (cocoa, cp, backlog) = match attachment.program.as_str() {
-            "cp" => (None, Some(Cp::new(memory)?), "cp"),
-            _ => (Some(Cocoa::new(memory, now)?), None, "cocoa"),
-        };
-        let prefix = if backlog == "cocoa" { "sched." } else { "" };
-        let waits = |field: &str| memory.value(backlog, &format!("{prefix}{field}"));
+        let program = attachment.program.as_str();
+        let prefix = if program == "cp" { "" } else { "sched." };
+        let waits = |field: &str| memory.value(program, &format!("{prefix}{field}"));
         let dropped = |reason| memory.element("dropped", reason, "");
         Ok(Snapshot {
             interface: attachment.interface.clone(),
@@ -180,8 +219,9 @@ impl Snapshot {
             backlog: Amount { packets: waits("packets")?, bytes: waits("bytes")? },
             dropped: Dropped { queue_full: dropped(0)?, flow_limit: dropped(1)?, policed: dropped(2)? },
             joined_packets: memory.value("joined_packets", "")?,
-            cocoa,
-            cp,
+            cocoa: (program == "cocoa").then(|| Cocoa::new(memory, now)).transpose()?,
+            cp: (program == "cp").then(|| Cp::new(memory)).transpose()?,
+            lfq: (program == "lfq").then(|| Lfq::new(memory)).transpose()?,
         })
     }
 
@@ -190,7 +230,7 @@ impl Snapshot {
         (self.time_s - earlier.time_s).max(1e-9)
     }
 
-    /// The figures as text: a few lines, and for `cocoa` a table of flows. Of those at most `most` with the largest backlog are
+    /// The figures as text: a few lines, and a table of flows. Of those at most `most` with the largest backlog are
     /// shown. `rate` is what has been sent since an earlier look, bit/s.
     pub fn text(&self, most: usize, rate: Option<f64>) -> String {
         let mut text = format!("{}  {}  {}", self.interface, self.direction, self.queue);
@@ -232,8 +272,12 @@ impl Snapshot {
         }
         if let Some(cocoa) = &self.cocoa {
             line("limits", &cocoa.decisions());
-            line("flows", &cocoa.count());
-            text += &cocoa.table(most);
+            line("flows", &count(cocoa.flows_known, cocoa.flows.iter().map(|flow| &flow.flow)));
+            text += &table(CocoaFlow::COLUMNS, most, cocoa.flows.iter().map(|flow| (&flow.flow, flow.cells())));
+        } else if let Some(lfq) = &self.lfq {
+            line("limits", &format!("set anew {}, cycles ended {}", lfq.decisions, lfq.cycles));
+            line("flows", &count(lfq.flows_known, lfq.flows.iter().map(|flow| &flow.flow)));
+            text += &table(LfqFlow::COLUMNS, most, lfq.flows.iter().map(|flow| (&flow.flow, flow.cells())));
         }
         text
     }
@@ -242,20 +286,9 @@ impl Snapshot {
 impl Cocoa {
     fn new(memory: &Memory<'_>, now: u64) -> Result<Cocoa, String> {
         let of = |field: &str| memory.value("cocoa", field);
-        let used = u32::try_from(of("sched.used")?).unwrap_or(u32::MAX);
-        let mut free = vec![false; used as usize];
-        // Slots whose flow was forgotten are in a list: numbers plus one.
-        let mut next = of("sched.free")?;
-        while let Some(slot) = next.checked_sub(1).filter(|&slot| slot < u64::from(used)) {
-            // The list may change while it is copied: each slot is visited once.
-            if std::mem::replace(&mut free[slot as usize], true) {
-                break;
-            }
-            next = memory.element("flows", slot as u32, "next_in_bucket")?;
-        }
-        let flows = (0..used).filter(|&slot| !free[slot as usize]).map(|slot| Flow::new(memory, slot, now));
-        let mut flows = flows.collect::<Result<Vec<_>, _>>()?;
-        flows.sort_by_key(|flow| (std::cmp::Reverse(flow.backlog.packets), flow.key));
+        let mut flows =
+            slots(memory, "cocoa")?.map(|slot| CocoaFlow::new(memory, slot, now)).collect::<Result<Vec<_>, _>>()?;
+        flows.sort_by_key(|flow| flow.flow.place());
         Ok(Cocoa {
             flows_known: of("sched.known")?,
             grew: of("decisions[1]")?,
@@ -273,42 +306,63 @@ impl Cocoa {
             "grew {grew}, measured anew {began_anew}, judged {judged}, shrunk {shrunk}, next interval {next_interval}"
         )
     }
+}
 
-    fn count(&self) -> String {
-        let waiting = self.flows.iter().filter(|flow| flow.backlog.packets > 0).count();
-        format!("{} known, {waiting} waiting", self.flows_known)
+/// The slots of the flows that a program remembers.
+fn slots(memory: &Memory<'_>, program: &str) -> Result<impl Iterator<Item = u32> + use<>, String> {
+    let used = u32::try_from(memory.value(program, "sched.used")?).unwrap_or(u32::MAX);
+    let mut free = vec![false; used as usize];
+    // Slots whose flow was forgotten are in a list: numbers plus one.
+    let mut next = memory.value(program, "sched.free")?;
+    while let Some(slot) = next.checked_sub(1).filter(|&slot| slot < u64::from(used)) {
+        // The list may change while it is copied: each slot is visited once.
+        if std::mem::replace(&mut free[slot as usize], true) {
+            break;
+        }
+        next = memory.element("flows", slot as u32, "next_in_bucket")?;
     }
+    Ok((0..used).filter(move |&slot| !free[slot as usize]))
+}
 
-    fn table(&self, most: usize) -> String {
-        let shown: Vec<&Flow> = self.flows.iter().take(most).collect();
-        if shown.is_empty() {
-            return String::new();
-        }
-        let mut text = format!(
-            "  {:>7} {:>9} {:>8} {:>11} {:>10} {:>8}  {:<13}  {}\n",
-            "waiting", "bytes", "limit", "interval ms", "longest ms", "guard ms", "last decision", "flow"
-        );
-        for flow in &shown {
-            let Flow { backlog, limit_packets, interval_ms, longest_ms, guard_ms, decision, .. } = flow;
-            let name = flow.addresses.as_ref().map_or_else(|| format!("hash {:x}", flow.key), Addresses::to_string);
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "  {:>7} {:>9} {limit_packets:>8.2} {interval_ms:>11.1} {longest_ms:>10.1} {guard_ms:>8.1}  {:<13}  {name}",
-                backlog.packets,
-                backlog.bytes,
-                decision.words()
-            );
-        }
-        if self.flows.len() > shown.len() {
-            let _ = writeln!(text, "  and {} more (--all shows them)", self.flows.len() - shown.len());
-        }
-        text
+fn count<'a>(known: u64, flows: impl Iterator<Item = &'a Flow>) -> String {
+    format!("{known} known, {} waiting", flows.filter(|flow| flow.backlog.packets > 0).count())
+}
+
+/// A line for each of the first `most` flows; `columns` are what stands between the backlog and the name.
+fn table<'a>(columns: &str, most: usize, flows: impl ExactSizeIterator<Item = (&'a Flow, String)>) -> String {
+    let total = flows.len();
+    if total == 0 || most == 0 {
+        return String::new();
     }
+    let mut text = format!("  {:>7} {:>9} {columns}  flow\n", "waiting", "bytes");
+    for (Flow { key, addresses, backlog }, cells) in flows.take(most) {
+        let name = addresses.as_ref().map_or_else(|| format!("hash {key:x}"), Addresses::to_string);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:>7} {:>9} {cells}  {name}", backlog.packets, backlog.bytes);
+    }
+    if total > most {
+        let _ = writeln!(text, "  and {} more (--all shows them)", total - most);
+    }
+    text
 }
 
 impl Flow {
-    fn new(memory: &Memory<'_>, slot: u32, now: u64) -> Result<Flow, String> {
+    fn new(memory: &Memory<'_>, slot: u32) -> Result<Flow, String> {
+        let of = |field: &str| memory.element("flows", slot, field);
+        let backlog = Amount { packets: of("packets")?, bytes: of("bytes")? };
+        Ok(Flow { key: of("key")?, addresses: Addresses::new(memory, slot)?, backlog })
+    }
+
+    /// The largest backlog comes first.
+    fn place(&self) -> (std::cmp::Reverse<u64>, u64) {
+        (std::cmp::Reverse(self.backlog.packets), self.key)
+    }
+}
+
+impl CocoaFlow {
+    const COLUMNS: &str = "   limit interval ms longest ms guard ms  last decision";
+
+    fn new(memory: &Memory<'_>, slot: u32, now: u64) -> Result<CocoaFlow, String> {
         let of = |field: &str| memory.element("flows", slot, field);
         let ms = |ns: u64| ns as f64 / 1e6;
         let decision = match of("state.decision")? {
@@ -318,10 +372,8 @@ impl Flow {
             4 => CocoaDecision::NextInterval,
             _ => CocoaDecision::None,
         };
-        Ok(Flow {
-            key: of("key")?,
-            addresses: Addresses::new(memory, slot)?,
-            backlog: Amount { packets: of("packets")?, bytes: of("bytes")? },
+        Ok(CocoaFlow {
+            flow: Flow::new(memory, slot)?,
             limit_packets: of("state.limit")? as f64 + of("state.part")? as f64 / 1024.0,
             interval_ms: ms(now.saturating_sub(of("state.interval_start")?)),
             longest_ms: ms(of("state.longest")?),
@@ -329,6 +381,42 @@ impl Flow {
             decision,
             idle_ms: ms(of("state.decision_idle")?),
         })
+    }
+
+    fn cells(&self) -> String {
+        let CocoaFlow { limit_packets, interval_ms, longest_ms, guard_ms, decision, .. } = self;
+        format!("{limit_packets:>8.2} {interval_ms:>11.1} {longest_ms:>10.1} {guard_ms:>8.1}  {:<13}", decision.words())
+    }
+}
+
+impl Lfq {
+    fn new(memory: &Memory<'_>) -> Result<Lfq, String> {
+        let of = |field: &str| memory.value("lfq", field);
+        let mut flows = slots(memory, "lfq")?.map(|slot| LfqFlow::new(memory, slot)).collect::<Result<Vec<_>, _>>()?;
+        flows.sort_by_key(|flow| flow.flow.place());
+        Ok(Lfq { flows_known: of("sched.known")?, decisions: of("decisions")?, cycles: of("cycles")?, flows })
+    }
+}
+
+impl LfqFlow {
+    const COLUMNS: &str = "   limit cycle's limit factor cycles  idle %";
+
+    fn new(memory: &Memory<'_>, slot: u32) -> Result<LfqFlow, String> {
+        let of = |field: &str| memory.element("flows", slot, field);
+        Ok(LfqFlow {
+            flow: Flow::new(memory, slot)?,
+            limit_packets: of("state.limit")? as f64 / 256.0,
+            cycle_limit_packets: of("state.base")? as f64 / 256.0,
+            factor: of("state.factor")? as f64 / 256.0,
+            cycles: of("state.cycles")?,
+            idle_share: of("state.last.idle")? as f64 / 1024.0,
+        })
+    }
+
+    fn cells(&self) -> String {
+        let LfqFlow { limit_packets, cycle_limit_packets, factor, cycles, idle_share, .. } = self;
+        let idle = 100.0 * idle_share;
+        format!("{limit_packets:>8.2} {cycle_limit_packets:>13.2} {factor:>6.2} {cycles:>6} {idle:>7.1}")
     }
 }
 
@@ -513,6 +601,30 @@ mod tests {
             made
         }
 
+        fn lfq() -> Made {
+            let mut made = Made::common(100);
+            let whole =
+                ["sched.used", "sched.free", "sched.known", "sched.packets", "sched.bytes", "decisions", "cycles"];
+            made.put("lfq", &whole, &[&[1, 0, 1, 2, 3028, 20, 3]]);
+            let flow = [
+                "key",
+                "packets",
+                "bytes",
+                "next_in_bucket",
+                "state.limit",
+                "state.base",
+                "state.factor",
+                "state.cycles",
+                "state.last.idle",
+            ];
+            made.put("flows", &flow, &[&[0xc3, 2, 3028, 0, 64 * 256 + 128, 43 * 256, 384, 3, 512]]);
+            let name = Made::cocoa().layout.variables["names"].fields.clone();
+            let zeros = vec![0; name.len()];
+            let name: Vec<&str> = name.keys().map(String::as_str).collect();
+            made.put("names", &name, &[&zeros]);
+            made
+        }
+
         fn cp(follow_drain: u64) -> Made {
             let mut made = Made::common(10);
             let fields = [
@@ -606,6 +718,19 @@ mod tests {
             }
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn limits_and_factors_of_lfq_are_shown() {
+        let attachment = Attachment { program: "lfq".into(), queue: "lfq".into(), ..attachment() };
+        let snapshot = Made::lfq().snapshot(&attachment).expect("all variables are there");
+        let flow = &snapshot.lfq.as_ref().expect("lfq").flows[0];
+        assert_eq!((flow.limit_packets, flow.cycle_limit_packets, flow.factor), (64.5, 43.0, 1.5));
+        assert_eq!((flow.cycles, flow.idle_share), (3, 0.5));
+        let text = snapshot.text(20, None);
+        assert!(text.contains("  limits   set anew 20, cycles ended 3\n"), "{text}");
+        assert!(text.contains("64.50         43.00   1.50      3    50.0  hash c3\n"), "{text}");
+        assert_eq!(serde_json::to_value(&snapshot).expect("JSON")["lfq"]["flows"][0]["key"], 0xc3);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn refuse(args: &Attach) -> Result<(), Failure> {
     else {
         return Ok(());
     };
-    if matches!(queue, QueueConfig::Cocoa(_) | QueueConfig::Cp(_)) || is_ours(&queue) {
+    if is_ours(&queue) {
         return Ok(());
     }
     let rate = args.rate.as_deref().map(|rate| shorthand::rate("--rate", rate)).transpose().map_err(Failure::usage)?;
@@ -29,7 +29,7 @@ pub(super) fn refuse(args: &Attach) -> Result<(), Failure> {
     let Ok(lines) = commands(args, queue, rate) else { return Ok(()) };
     let received = if args.ifb { "; for what it receives: `narrows advise`" } else { "" };
     let lines = lines.join(" && ");
-    Err(Failure::usage(format!("QUEUE: {name} is part of Linux; allowed: cocoa, cp; write `{lines}`{received}")))
+    Err(Failure::usage(format!("QUEUE: {name} is part of Linux; allowed: cocoa, cp, lfq; write `{lines}`{received}")))
 }
 
 fn commands(args: &Attach, queue: QueueConfig, rate: Option<Rate>) -> Result<Vec<String>, String> {

@@ -24,7 +24,7 @@ pub(crate) fn lab(test: &str) -> Option<Place> {
     let place = Place::new(test);
     let doctor = place.run(&["lab", "doctor"]);
     let said = text(&doctor.stdout);
-    if doctor.status.success() && said.contains("with cocoa, cp, fq_cp, fq_codel_fair") {
+    if doctor.status.success() && said.contains("with cocoa, cp, fq_cp, fq_codel_fair, lfq") {
         return Some(place);
     }
     println!("skipped: {said}{}", text(&doctor.stderr));

@@ -3,6 +3,7 @@
 //! The kernel reports each discipline's statistics as a structure of its own (`TCA_STATS_APP`, linux/pkt_sched.h; ours in `narrows/netlink.h`). A value
 //! is taken where it means what the simulator's gauge of this name means. Gauges of single flows are missing: the kernel does not say which
 //! flow a class is.
+use crate::queue::our_modules;
 use narrows_core::queue::Observer;
 
 /// Shows the gauges of a discipline with this name, from its statistics. Where the kernel reports less than is expected, a gauge is missing.
@@ -32,7 +33,7 @@ pub(super) fn marks(queue: &str, stats: &[u8]) -> u64 {
         // TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS
         "cake" => of_tins(stats, 8).unwrap_or(0.0) as u64,
         // NW_S_MARKED
-        "cocoa" | "cp" | "fq_cp" | "fq_codel_fair" => long(stats, 7).unwrap_or(0),
+        ours if our_modules().any(|(name, _)| name == ours) => long(stats, 7).unwrap_or(0),
         _ => 0,
     }
 }
@@ -60,8 +61,9 @@ const GAUGES: &[(&str, &[Gauge])] = &[
     ("fq_codel", &[("flows", |stats| Some(word(stats, 5)? + word(stats, 6)?))]),
     // TCA_CAKE_TIN_STATS_BULK_FLOWS
     ("cake", &[("bulk_flows", |stats| of_tins(stats, 22))]),
-    // enum NW_COCOA_S_*
-    ("cocoa", &[("flows", |stats| own(stats, 0)), ("throttled_flows", |stats| own(stats, 2))]),
+    // enum NW_COCOA_S_*, enum NW_LFQ_S_*
+    ("cocoa", FLOWS_AND_THROTTLED),
+    ("lfq", FLOWS_AND_THROTTLED),
     // enum NW_CP_S_*
     ("cp", &[("tokens_bytes", |stats| own(stats, 0)), ("token_rate_mbit", |stats| Some(own(stats, 1)? / 1e6))]),
     // enum NW_FQ_CP_S_*
@@ -77,6 +79,8 @@ const GAUGES: &[(&str, &[Gauge])] = &[
         ],
     ),
 ];
+
+const FLOWS_AND_THROTTLED: &[Gauge] = &[("flows", |stats| own(stats, 0)), ("throttled_flows", |stats| own(stats, 2))];
 
 /// The n-th 32-bit number.
 fn word(stats: &[u8], n: usize) -> Option<f64> {

@@ -9,6 +9,10 @@
  * Memory, from the start: 144 B for each bucket, which is 148 KB by default and 4.7 MB at most; `limit` packets
  * beside it.
  */
+#define NW_NAME fq_codel_fair
+#define NW_PREFIX FAIR
+#define NW_ABOUT "FQ-CoDel that protects backlogged flows"
+#define NW_CLASSES fq_codel_fair_class_ops
 #include <linux/mm.h>
 
 #include "shell.h"
@@ -32,7 +36,7 @@ static nw_pkt nw_pkt_pop(struct nw_fair *q, u32 slot);
 static_assert(sizeof(struct nw_flow) <= 144);
 #endif
 
-struct fair_sched_data {
+struct fq_codel_fair_sched_data {
 	struct nw_shell shell;
 	struct nw_fair q;
 	struct Qdisc *sch;
@@ -74,12 +78,12 @@ static u64 nw_pkt_arrived(struct nw_fair *q, nw_pkt skb)
 
 static bool nw_pkt_mark(struct nw_fair *q, nw_pkt skb)
 {
-	return nw_mark(&container_of(q, struct fair_sched_data, q)->shell, skb);
+	return nw_mark(&container_of(q, struct fq_codel_fair_sched_data, q)->shell, skb);
 }
 
 static void nw_pkt_drop(struct nw_fair *q, nw_pkt skb, enum nw_reason reason)
 {
-	struct fair_sched_data *p = container_of(q, struct fair_sched_data, q);
+	struct fq_codel_fair_sched_data *p = container_of(q, struct fq_codel_fair_sched_data, q);
 
 	if (skb == p->arriving) {
 		p->arriving_dropped = true;
@@ -102,12 +106,9 @@ static nw_pkt nw_pkt_pop(struct nw_fair *q, u32 slot)
 	return __skb_dequeue(&q->flows[slot].queue);
 }
 
-static const struct nw_option fair_options[NW_FAIR_A_END] = { NW_FAIR_PARAMS(NW_OPTION) };
-static struct nla_policy fair_policy[NW_FAIR_A_END];
-
-static __always_inline int fair_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
+static __always_inline int fq_codel_fair_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u32 hash, u64 now, struct sk_buff **to_free)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 
 	fair_skb_cb(skb)->arrived = now;
 	fair_skb_cb(skb)->hash = hash;
@@ -122,16 +123,16 @@ static __always_inline int fair_enqueue_one(struct sk_buff *skb, struct Qdisc *s
 	return p->arriving_dropped ? NET_XMIT_DROP : NET_XMIT_SUCCESS;
 }
 
-static int fair_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+static int fq_codel_fair_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 
-	return nw_enqueue(skb, sch, &p->shell, to_free, true, fair_enqueue_one);
+	return nw_enqueue(skb, sch, &p->shell, to_free, true, fq_codel_fair_enqueue_one);
 }
 
-static struct sk_buff *fair_dequeue(struct Qdisc *sch)
+static struct sk_buff *fq_codel_fair_dequeue(struct Qdisc *sch)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 	struct sk_buff *skb = nw_fair_dequeue(&p->q, ktime_get_ns());
 
 	if (skb)
@@ -140,9 +141,9 @@ static struct sk_buff *fair_dequeue(struct Qdisc *sch)
 	return skb;
 }
 
-static void fair_reset(struct Qdisc *sch)
+static void fq_codel_fair_reset(struct Qdisc *sch)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 	u32 slot;
 
 	/* A qdisc whose memory was refused is reset, too. */
@@ -157,29 +158,34 @@ static void fair_reset(struct Qdisc *sch)
 	nw_shell_reset(&p->shell);
 }
 
-static int fair_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct netlink_ext_ack *extack)
+static void fq_codel_fair_begin(struct Qdisc *sch)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
-	struct nw_fair *q = &p->q;
-	u64 values[NW_OPTIONS];
-	u32 slot;
-	int err;
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 
-	memcpy(values, p->shell.options, sizeof(values));
-	err = nw_parse(opt, fair_options, fair_policy, NW_FAIR_A_END, values, adding, extack);
-	if (err)
-		return err;
-	if (adding) {
-		q->n_flows = values[NW_FAIR_A_FLOWS];
-		q->flows = kvcalloc(q->n_flows + 1, sizeof(*q->flows), GFP_KERNEL);
-		if (!q->flows)
-			return -ENOMEM;
-		for (slot = 0; slot <= q->n_flows; slot++)
-			__skb_queue_head_init(&q->flows[slot].queue);
-		nw_fair_reset(q);
-	}
-	sch_tree_lock(sch);
-	memcpy(p->shell.options, values, sizeof(values));
+	p->sch = sch;
+}
+
+static int fq_codel_fair_alloc(struct Qdisc *sch, const u64 *values)
+{
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
+	struct nw_fair *q = &p->q;
+	u32 slot;
+
+	q->n_flows = values[NW_FAIR_A_FLOWS];
+	q->flows = kvcalloc(q->n_flows + 1, sizeof(*q->flows), GFP_KERNEL);
+	if (!q->flows)
+		return -ENOMEM;
+	for (slot = 0; slot <= q->n_flows; slot++)
+		__skb_queue_head_init(&q->flows[slot].queue);
+	nw_fair_reset(q);
+	return 0;
+}
+
+static void fq_codel_fair_set(struct Qdisc *sch, const u64 *values, bool adding)
+{
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
+	struct nw_fair *q = &p->q;
+
 	q->limit = values[NW_A_LIMIT];
 	q->newcomers_limit = values[NW_FAIR_A_NEWCOMERS];
 	q->quantum = values[NW_FAIR_A_QUANTUM];
@@ -193,62 +199,32 @@ static int fair_set(struct Qdisc *sch, struct nlattr *opt, bool adding, struct n
 		.mtu = nw_mtu(sch, values[NW_FAIR_A_MTU]),
 		.ecn = values[NW_FAIR_A_ECN],
 	};
-	sch->limit = q->limit;
 	/* Whoever would pay for a full buffer pays for the lower limit. */
 	nw_fair_overflow(q);
-	nw_tell(sch, &p->shell);
-	sch_tree_unlock(sch);
-	return 0;
 }
 
-static int fair_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+static void fq_codel_fair_destroy(struct Qdisc *sch)
 {
-	return fair_set(sch, opt, false, extack);
-}
-
-static int fair_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
-{
-	struct fair_sched_data *p = qdisc_priv(sch);
-
-	p->sch = sch;
-	nw_shell_init(&p->shell, fair_options, NW_FAIR_A_END);
-	return fair_set(sch, opt, true, extack);
-}
-
-static void fair_destroy(struct Qdisc *sch)
-{
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 
 	kvfree(p->q.flows);
 }
 
-static int fair_dump(struct Qdisc *sch, struct sk_buff *skb)
+static void fq_codel_fair_statistics(struct Qdisc *sch, u64 *s)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 
-	return nw_dump(skb, fair_options, NW_FAIR_A_END, p->shell.options);
-}
-
-static int fair_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
-{
-	struct fair_sched_data *p = qdisc_priv(sch);
-	u64 s[NW_FAIR_S_END];
-
-	sch_tree_lock(sch);
-	nw_shell_statistics(&p->shell, s);
 	s[NW_FAIR_S_FLOWS] = p->q.waiting;
 	s[NW_FAIR_S_SETTLED] = p->q.settled_waiting;
 	s[NW_FAIR_S_NEWCOMERS] = p->q.flows[p->q.n_flows].packets;
 	s[NW_FAIR_S_DEBT] = p->q.debt;
 	s[NW_FAIR_S_TARGET] = nw_fair_law_now(&p->q).target;
 	s[NW_FAIR_S_RATE] = nw_fair_rate(&p->q);
-	sch_tree_unlock(sch);
-	return gnet_stats_copy_app(d, s, sizeof(s));
 }
 
-static void fair_walk(struct Qdisc *sch, struct qdisc_walker *arg)
+static void fq_codel_fair_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 	u32 slot;
 
 	if (arg->stop)
@@ -263,9 +239,9 @@ static void fair_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 	}
 }
 
-static int fair_dump_class_stats(struct Qdisc *sch, unsigned long cl, struct gnet_dump *d)
+static int fq_codel_fair_dump_class_stats(struct Qdisc *sch, unsigned long cl, struct gnet_dump *d)
 {
-	struct fair_sched_data *p = qdisc_priv(sch);
+	struct fq_codel_fair_sched_data *p = qdisc_priv(sch);
 	const struct nw_flow *flow = &p->q.flows[cl - 1];
 	struct gnet_stats_queue queue = {};
 	u64 s[NW_FAIR_F_END];
@@ -284,44 +260,12 @@ static int fair_dump_class_stats(struct Qdisc *sch, unsigned long cl, struct gne
 	return gnet_stats_copy_app(d, s, sizeof(s));
 }
 
-static const struct Qdisc_class_ops fair_class_ops = {
+static const struct Qdisc_class_ops fq_codel_fair_class_ops = {
 	.leaf = nw_class_leaf,
 	.find = nw_class_find,
-	.walk = fair_walk,
+	.walk = fq_codel_fair_walk,
 	.dump = nw_class_dump,
-	.dump_stats = fair_dump_class_stats,
+	.dump_stats = fq_codel_fair_dump_class_stats,
 };
 
-static struct Qdisc_ops fair_qdisc_ops __read_mostly = {
-	.cl_ops = &fair_class_ops,
-	.id = "fq_codel_fair",
-	.priv_size = sizeof(struct fair_sched_data),
-	.enqueue = fair_enqueue,
-	.dequeue = fair_dequeue,
-	.peek = qdisc_peek_dequeued,
-	.init = fair_init,
-	.reset = fair_reset,
-	.destroy = fair_destroy,
-	.change = fair_change,
-	.dump = fair_dump,
-	.dump_stats = fair_dump_stats,
-	.owner = THIS_MODULE,
-};
-
-static int __init fair_module_init(void)
-{
-	nw_policy_init(fair_policy, fair_options, NW_FAIR_A_END);
-	return register_qdisc(&fair_qdisc_ops);
-}
-
-static void __exit fair_module_exit(void)
-{
-	unregister_qdisc(&fair_qdisc_ops);
-}
-
-module_init(fair_module_init);
-module_exit(fair_module_exit);
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("FQ-CoDel that protects backlogged flows (fq_codel_fair)");
-MODULE_ALIAS("net-sch-fq_codel_fair");
-MODULE_ALIAS("sch_fq_codel_fair");
+#include "qdisc.h"

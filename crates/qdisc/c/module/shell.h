@@ -31,6 +31,13 @@
 #include "narrows/base.h"
 #include "narrows/netlink.h"
 
+/* NAME_what, and NW_PREFIX_WHAT, with the names of a module's macros. */
+#define NW_JOIN(name, what) NW_JOIN_OF(name, what)
+#define NW_JOIN_OF(name, what) name##_##what
+#define NW_OWN(what) NW_JOIN(NW_NAME, what)
+#define NW_ENUM(prefix, what) NW_ENUM_OF(prefix, what)
+#define NW_ENUM_OF(prefix, what) NW_##prefix##_##what
+
 /* No discipline has more options than these. */
 #define NW_OPTIONS 24
 

@@ -33,8 +33,8 @@ enum kind {
 	CONGESTION,
 	/* true, false, on, off, 1, 0. 32 bits. */
 	FLAG,
-	/* exact, whole. 32 bits. */
-	GROWTH,
+	/* One of its words, as its place among them. 32 bits. */
+	CHOICE,
 	/* Of Linux's dualpi2. 5ms, kept in us. 32 bits. */
 	MICROSECONDS,
 	/* The same, or packets (5p), which go to the attribute `other`. */
@@ -56,15 +56,15 @@ struct option {
 	int attribute;
 	/* For LIMIT, STEP and WORD. */
 	int other;
-	/* Zero stands for a rule of the kernel's, and is written and shown as this word. */
-	const char *zero;
+	/* Words, with blanks between them, that are written and shown for 0, 1 and so on. `auto` is a rule of the kernel's. */
+	const char *words;
 };
 
 /* How a number of the statistics is shown. */
 enum shown {
 	COUNT,
 	SIGNED,
-	/* 1024ths of a packet. */
+	/* 1024ths. */
 	PARTS,
 	/* ns, as ms. */
 	NS,
@@ -85,9 +85,9 @@ struct statistic {
 };
 
 /* A parameter of params.h as an option. A limit's bytes are the attribute that follows it. */
-#define OPTION(discipline, attribute, name, kind, bits, low, high, preset, once, automatic, ...)	\
+#define OPTION(discipline, attribute, name, kind, bits, low, high, preset, once, words, ...)	\
 	{ kind == LIMIT_BYTES ? NULL : #name, kind, NW_##discipline##_A_##attribute,			\
-	  kind == LIMIT ? NW_##discipline##_A_##attribute + 1 : 0, automatic },
+	  kind == LIMIT ? NW_##discipline##_A_##attribute + 1 : 0, words },
 
 #if defined(NW_PLUGIN_cocoa)
 #define NAME "cocoa"
@@ -113,6 +113,29 @@ static const struct statistic of_flow[] = {
 	{ "longest_interval", NW_COCOA_F_LONGEST, NS },
 	{ "decision", NW_COCOA_F_DECISION, DECISION },
 	{ "idle", NW_COCOA_F_IDLE, NS },
+};
+#elif defined(NW_PLUGIN_lfq)
+#define NAME "lfq"
+#define UTIL lfq_qdisc_util
+#define END NW_LFQ_A_END
+static const struct option options[] = { NW_LFQ_PARAMS(OPTION) };
+static const struct statistic statistics[] = {
+	{ "flows", NW_LFQ_S_FLOWS, COUNT, true },
+	{ "flows_forgotten", NW_LFQ_S_COLLECTED },
+	{ "flows_throttled", NW_LFQ_S_THROTTLED },
+	{ "decisions", NW_LFQ_S_DECISIONS, COUNT, true },
+	{ "cycles", NW_LFQ_S_CYCLES },
+	{ "queue_full", NW_S_QUEUE_FULL, COUNT, true },
+	{ "flow_limit", NW_S_FLOW_LIMIT },
+	{ "horizon", NW_S_HORIZON },
+};
+static const struct statistic of_flow[] = {
+	{ "deficit", NW_FLOW_S_DEFICIT, SIGNED, true },
+	{ "limit", NW_LFQ_F_LIMIT, PARTS },
+	{ "cycle_limit", NW_LFQ_F_CYCLE_LIMIT, PARTS },
+	{ "factor", NW_LFQ_F_FACTOR, PARTS },
+	{ "cycles", NW_LFQ_F_CYCLES },
+	{ "idle_share", NW_LFQ_F_IDLE, PARTS },
 };
 #elif defined(NW_PLUGIN_cp)
 #define NAME "cp"
@@ -215,7 +238,7 @@ static const struct statistic statistics[] = {
 };
 static const struct statistic of_flow[] = { { NULL } };
 #else
-#error "NW_PLUGIN_cocoa, NW_PLUGIN_cp, NW_PLUGIN_fq_cp, NW_PLUGIN_fq_codel_fair or NW_PLUGIN_dualpi2 must be defined"
+#error "NW_PLUGIN_cocoa, NW_PLUGIN_dualpi2 or the like must be defined"
 #endif
 
 /* The numbers of the statistics. The first of ours is 1 if they are a flow's. */

@@ -95,8 +95,6 @@ static const char *allowed(enum kind kind)
 		return "a number such as 1.25";
 	case FLAG:
 		return "true or false";
-	case GROWTH:
-		return "exact or whole";
 	case SMALL:
 		return "a whole number up to 255";
 	case PERCENT:
@@ -104,8 +102,43 @@ static const char *allowed(enum kind kind)
 	case LIMIT_BYTES:
 	case WORD:
 		return "no value";
+	case CHOICE:
+		break;
 	}
 	return "";
+}
+
+/* The place of a word among others, which have blanks between them. */
+static bool place_of(const char *text, const char *words, uint64_t *place)
+{
+	size_t len = strlen(text);
+	uint64_t n = 0;
+
+	for (; words && len; words = strchr(words, ' '), n++) {
+		words += *words == ' ';
+		if (!strncmp(words, text, len) && (!words[len] || words[len] == ' ')) {
+			*place = n;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What an option takes, as a sentence's end. */
+static const char *takes(const struct option *option)
+{
+	static char text[128];
+	size_t len = 0;
+
+	for (const char *at = option->words; at && *at && len < sizeof(text) - 8; at++) {
+		if (*at == ' ')
+			len += (size_t)sprintf(text + len, " or ");
+		else
+			text[len++] = *at;
+	}
+	text[len] = 0;
+	snprintf(text + len, sizeof(text) - len, "%s%s", len && option->kind != CHOICE ? " or " : "", allowed(option->kind));
+	return text;
 }
 
 static bool parse_flag(const char *text, uint64_t *value)
@@ -154,7 +187,7 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 	uint64_t value = 0, none = 0;
 	double number;
 
-	if (option->zero && !strcmp(text, option->zero)) {
+	if (place_of(text, option->words, &value)) {
 		wide = option->kind == BYTES64 || option->kind == RATE;
 		good = true;
 	} else {
@@ -195,10 +228,6 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 		case FLAG:
 			good = parse_flag(text, &value);
 			break;
-		case GROWTH:
-			good = !strcmp(text, "exact") || !strcmp(text, "whole");
-			value = !strcmp(text, "whole");
-			break;
 		case STEP:
 			good = whole(text, packets_with_unit, UINT32_MAX, &value);
 			if (good) {
@@ -222,6 +251,7 @@ static bool parse(const struct option *option, const char *text, struct nlmsghdr
 			good = whole(text, percent, 100, &value);
 			bytes = sizeof(uint8_t);
 			break;
+		case CHOICE:
 		case LIMIT_BYTES:
 		case WORD:
 			break;
@@ -246,8 +276,7 @@ static void explain(void)
 	fprintf(stderr, "\n");
 	for (size_t n = 0; n < COUNT_OF(options); n++) {
 		if (options[n].name)
-			fprintf(stderr, "  %-18s %s%s%s\n", options[n].name, options[n].zero ? options[n].zero : "",
-				options[n].zero ? " or " : "", allowed(options[n].kind));
+			fprintf(stderr, "  %-18s %s\n", options[n].name, takes(&options[n]));
 	}
 }
 
@@ -279,8 +308,7 @@ static int parse_options(const struct qdisc_util *qu, int argc, char **argv, str
 			continue;
 		}
 		if (argc < 2 || !parse(option, argv[1], n)) {
-			fprintf(stderr, NAME ": %s takes %s%s%s, not \"%s\"\n", option->name, option->zero ? option->zero : "",
-				option->zero ? " or " : "", allowed(option->kind), argc < 2 ? "" : argv[1]);
+			fprintf(stderr, NAME ": %s takes %s, not \"%s\"\n", option->name, takes(option), argc < 2 ? "" : argv[1]);
 			return -1;
 		}
 		argc -= 2;
@@ -338,10 +366,15 @@ static void print_alone(const char *name)
 static void print_option(const struct option *option, uint64_t value, uint64_t other)
 {
 	char format[64];
+	uint64_t n = 0;
 
-	if (option->zero && !value) {
-		print_word(option->name, option->zero);
-		return;
+	for (const char *word = option->words; word; word = strchr(word, ' '), n++) {
+		word += *word == ' ';
+		if (n == value) {
+			snprintf(format, sizeof(format), "%.*s", (int)strcspn(word, " "), word);
+			print_word(option->name, format);
+			return;
+		}
 	}
 	switch (option->kind) {
 	case LIMIT:
@@ -378,9 +411,6 @@ static void print_option(const struct option *option, uint64_t value, uint64_t o
 		snprintf(format, sizeof(format), "%s %%s ", option->name);
 		print_color_bool(PRINT_ANY, COLOR_NONE, option->name, format, value);
 		break;
-	case GROWTH:
-		print_word(option->name, value ? "whole" : "exact");
-		break;
 	case STEP:
 		if (other) {
 			snprintf(format, sizeof(format), "%s %%llup ", option->name);
@@ -400,6 +430,7 @@ static void print_option(const struct option *option, uint64_t value, uint64_t o
 	case PERCENT:
 		print_with(option->name, "%%", value);
 		break;
+	case CHOICE:
 	case LIMIT_BYTES:
 		break;
 	case WORD:

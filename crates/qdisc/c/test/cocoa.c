@@ -69,7 +69,7 @@ void nwt_cocoa_enqueue(void *opaque, u32 id, const struct nwt_meta *meta, u64 no
 	case NW_ACCEPT:
 	case NW_ACCEPT_MARKED:
 		nwt_push(&t->pool, &t->q.sched.flows[slot].chain, id);
-		nw_cocoa_queued(&t->q, slot, meta->len, now);
+		nw_sched_queued(&t->q.sched, slot, meta->len, now);
 		break;
 	case NW_DROP:
 		nwt_report(result, id, reason);
@@ -91,7 +91,7 @@ void nwt_cocoa_dequeue(void *opaque, u64 now, struct nwt_result *result)
 	struct nwt_cocoa *t = opaque;
 	u32 slot = 0;
 
-	result->next = nw_cocoa_next(&t->q, now, &slot, &result->at);
+	result->next = nw_sched_next(&t->q.sched, now, &slot, &result->at);
 	if (result->next != NW_PACKET)
 		return;
 	result->id = nwt_pop_front(&t->pool, &t->q.sched.flows[slot].chain);

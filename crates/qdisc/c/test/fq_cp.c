@@ -60,7 +60,7 @@ void nwt_fq_cp_enqueue(void *opaque, u32 id, const struct nwt_meta *meta, u64 no
 
 	if (verdict == NW_ACCEPT || (verdict == NW_ACCEPT_MARKED && nwt_mark(packet))) {
 		nwt_push(&t->pool, &t->q.sched.flows[slot].chain, id);
-		nw_fq_cp_queued(&t->q, slot, meta->len, now);
+		nw_sched_queued(&t->q.sched, slot, meta->len, now);
 		result->marked = packet->meta.marked;
 	} else {
 		nwt_report(result, id, reason);
@@ -72,7 +72,7 @@ void nwt_fq_cp_dequeue(void *opaque, u64 now, struct nwt_result *result)
 	struct nwt_fq_cp *t = opaque;
 	u32 slot = 0;
 
-	result->next = nw_fq_cp_next(&t->q, now, &slot, &result->at);
+	result->next = nw_sched_next(&t->q.sched, now, &slot, &result->at);
 	if (result->next != NW_PACKET)
 		return;
 	result->id = nwt_pop_front(&t->pool, &t->q.sched.flows[slot].chain);

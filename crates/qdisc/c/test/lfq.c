@@ -64,7 +64,7 @@ void nwt_lfq_enqueue(void *opaque, u32 id, const struct nwt_meta *meta, u64 now,
 		return;
 	}
 	nwt_push(&t->pool, &t->q.sched.flows[slot].chain, id);
-	nw_lfq_queued(&t->q, slot, meta->len, now);
+	nw_sched_queued(&t->q.sched, slot, meta->len, now);
 }
 
 void nwt_lfq_dequeue(void *opaque, u64 now, struct nwt_result *result)
@@ -72,7 +72,7 @@ void nwt_lfq_dequeue(void *opaque, u64 now, struct nwt_result *result)
 	struct nwt_lfq *t = opaque;
 	u32 slot = 0;
 
-	result->next = nw_lfq_next(&t->q, now, &slot, &result->at);
+	result->next = nw_sched_next(&t->q.sched, now, &slot, &result->at);
 	if (result->next != NW_PACKET)
 		return;
 	result->id = nwt_pop_front(&t->pool, &t->q.sched.flows[slot].chain);

@@ -100,7 +100,7 @@ topology() {
 
 # TCP and a UDP flood through 10 Mbit/s. A full-sized packet has 1514 bytes with its Ethernet header, 1448 of TCP and 1472 of UDP data.
 rates() {
-    for queue in cocoa cp; do
+    for queue in cocoa cp lfq; do
         check "attach $queue" narrows qdisc attach v0 $queue --rate 10mbit
         before=$(json .sent.bytes)
         within "$queue, TCP" "$(goodput 10.0.0.2 -t 5)" $((10000000 * 1448 / 1514)) 0.02
@@ -133,23 +133,25 @@ rates() {
     check "1 to 20 packets wait: $waiting" [ "$waiting" -ge 1 ] && check "no more than 20" [ "$waiting" -le 20 ]
     check "the threshold is ten full-sized packets: $threshold" [ "$threshold" -eq 15140 ]
     check "detach" narrows qdisc detach v0
-    # Flows of cocoa: each waits by itself.
-    check "attach for several flows" narrows qdisc attach v0 cocoa --rate 10mbit
-    (goodput 10.0.0.2 -P 4 -t 4 >/dev/null) &
-    sleep 3
-    flows=$(json '[.cocoa.flows[] | select(.backlog.packets > 0)] | length')
-    narrows qdisc show v0
-    timeout 3 narrows qdisc show v0 --watch | grep -E 'sent|waiting '
-    wait $!
-    check "four flows wait: $flows" [ "$flows" -ge 3 ]
-    check "detach" narrows qdisc detach v0
+    # Flows wait each by itself.
+    for queue in cocoa lfq; do
+        check "attach $queue for several flows" narrows qdisc attach v0 $queue --rate 10mbit
+        (goodput 10.0.0.2 -P 4 -t 4 >/dev/null) &
+        sleep 3
+        flows=$(json "[.$queue.flows[] | select(.backlog.packets > 0)] | length")
+        narrows qdisc show v0
+        timeout 3 narrows qdisc show v0 --watch | grep -E 'sent|waiting '
+        wait $!
+        check "$queue: four flows wait: $flows" [ "$flows" -ge 3 ]
+        check "detach" narrows qdisc detach v0
+    done
     untouched "all rates"
 }
 
 refusals() {
     refused 2 'there is no interface "nowhere"; there are: lo' narrows qdisc attach nowhere cocoa
     refused 2 'unknown queue "coca"' narrows qdisc attach v0 coca
-    refused 2 'fq_codel is part of Linux; allowed: cocoa, cp; write `tc qdisc replace dev v0 root fq_codel`' narrows qdisc attach v0 fq_codel
+    refused 2 'fq_codel is part of Linux; allowed: cocoa, cp, lfq; write `tc qdisc replace dev v0 root fq_codel`' narrows qdisc attach v0 fq_codel
     refused 2 'does not name exactly one queue' narrows qdisc attach v0 cocoa,cp
     refused 2 '--rate: cannot be 7kbit; allowed: from 8kbit to 100gbit' narrows qdisc attach v0 cocoa --rate 7kbit
     refused 2 '--rate' narrows qdisc attach v0 cocoa --rate fast

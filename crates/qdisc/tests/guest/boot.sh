@@ -89,11 +89,15 @@ header() { sed -n "s/^# $1: //p" "$script" | tr '\n' ' '; }
 : >"$root/lab/load"
 : >"$work/carried"
 for name in $(header loads); do take "$name" "$root/lab/load"; done
-for name in $(header carries); do
+# `sch_narrows_*` is every module of that name.
+carries=$(for name in $(header carries); do
+    for file in "$kernel/modules/"$name.ko ${modules:+"$modules/"$name.ko}; do basename "$file" .ko; done
+done | grep -vF '*' | sort -u)
+for name in $carries; do
     # What it depends on is loaded at the start.
     take "$name" "$work/carried"
     grep -vx "$name" "$work/carried" | while read -r needed; do
-        grep -qx "$needed" "$root/lab/load" || case " $(header carries)" in *" $needed "*) ;; *) echo "$needed" >>"$root/lab/load" ;; esac
+        grep -qx "$needed" "$root/lab/load" || case " $(echo $carries) " in *" $needed "*) ;; *) echo "$needed" >>"$root/lab/load" ;; esac
     done
 done
 

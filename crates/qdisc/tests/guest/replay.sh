@@ -18,7 +18,7 @@
 # Packets arrive in the order of the trace, so that the nth arrival is the trace's nth line.
 #
 # loads: veth sch_htb
-# carries: sch_narrows_cocoa sch_narrows_cp sch_narrows_fq_cp sch_narrows_fq_codel_fair
+# carries: sch_narrows_*
 set -eu
 rate=$1
 shift

@@ -2,7 +2,7 @@
 # Whether the queue disciplines for the kernel, modules and BPF programs, survive what can happen to them: packets and options that are
 # malformed, changes and removals under load, floods. Run it with boot.sh, on a machine with nothing to lose:
 #
-#   boot.sh -k 7.2 -c slub_debug=FZPU [-p NARROWS] safety.sh quick     a part of everything, two modules; `quick all`: all four
+#   boot.sh -k 7.2 -c slub_debug=FZPU [-p NARROWS] safety.sh quick     a part of everything, three modules; `quick all`: all of them
 #   boot.sh -k 7.2 -c slub_debug=FZPU [-p NARROWS] safety.sh           all of it
 #   boot.sh -k 7.2 safety.sh cost                                      instructions per packet (without -c, which costs some)
 #
@@ -12,10 +12,12 @@
 # SEED chooses the random numbers; seeds that once found a fault are in the list of the part that found it.
 #
 # loads: veth dummy sch_htb sch_hfsc sch_prio sch_netem ifb sch_ingress cls_matchall act_mirred
-# carries: sch_narrows_cocoa sch_narrows_cp sch_narrows_fq_cp sch_narrows_fq_codel_fair sch_fq sch_fq_codel sch_cake
+# carries: sch_narrows_* sch_fq sch_fq_codel sch_cake
 set -u
 failures=0
-queues='cocoa cp fq_cp fq_codel_fair'
+queues=$(ls /lab/modules/sch_narrows_*.ko | sed 's/.*sch_narrows_//; s/\.ko//' | tr '\n' ' ')
+# Those that are BPF programs, too.
+programs='cocoa cp lfq'
 seed=${SEED:-1}
 # The share of the whole that runs: all of it, or a small part.
 quick=''
@@ -141,7 +143,7 @@ cycles() {
 # What each option can become: bounds, and a value between.
 values_of() {
     case $1 in
-    cocoa | fq_cp) cat <<'LIST'
+    cocoa | fq_cp | lfq) cat <<'LIST'
 limit 1 2 100 10000000
 quantum 256 1514 1048576
 initial_quantum 0 1514 1073741824
@@ -156,6 +158,14 @@ max_guard 1us 1s 3600s
 initial_limit 1 100 10000000
 min_limit 1 4 10000000
 learn on off
+pacing on off on
+LIST
+    ;;
+    lfq) cat <<'LIST'
+policy tree rule
+every 1 10 1000000
+initial_limit 1 100 10000000
+min_limit 1 4 10000000
 pacing on off on
 LIST
     ;;
@@ -459,7 +469,7 @@ mended() {
 bpf() {
     if ! command -v narrows >/dev/null; then say "skipped bpf: there is no program narrows (boot.sh -p)"; return; fi
     if ! narrows qdisc status >/tmp/out 2>&1; then say "skipped bpf: $(cat /tmp/out)"; return; fi
-    for queue in cocoa cp; do
+    for queue in $programs; do
         check "attach $queue" narrows qdisc attach v0 $queue --rate 10mbit
         for flows in 1 $(runs 2000 50); do packets flood 10.0.0.2 "$(runs 3 0.1)" $flows 1400 >/dev/null; done
         packets flood 10.0.0.2 0.2 20 100 paced >/dev/null
@@ -504,7 +514,7 @@ cost() {
             [ $queue = noqueue ] || tc qdisc del dev v0 root
         done
         if command -v narrows >/dev/null; then
-            for queue in cocoa cp; do
+            for queue in $programs; do
                 narrows qdisc attach v0 $queue >/dev/null || bad "attach $queue"
                 say "empty queue, $flows sockets, BPF $queue: $(packets cost 10.0.0.2 "$(runs 20000 5000)" $flows)"
                 narrows qdisc detach v0 >/dev/null
@@ -522,7 +532,7 @@ cost() {
             cp) options="limit $limit threshold 10000000" ;;
             fq_codel) options="limit $limit flows 65535 target 100s interval 100s memory_limit 1000000000" ;;
             fq) options="limit $limit flow_limit $limit buckets 32768 nopacing" ;;
-            cocoa) options="limit $limit buckets 32768 orphan_mask 65535 initial_limit $limit" ;;
+            cocoa | lfq) options="limit $limit buckets 32768 orphan_mask 65535 initial_limit $limit" ;;
             fq_cp) options="limit $limit buckets 32768 orphan_mask 65535 flow_limit $limit threshold 10000000" ;;
             fq_codel_fair) options="limit $limit flows 32768 newcomers $limit target 100s interval 100s" ;;
             esac
@@ -555,11 +565,11 @@ log_is_clean() {
 }
 
 case ${1:-} in
-# Two of the four modules, unless `quick all`.
+# Not all modules, unless `quick all`.
 quick)
     quick=yes
     shift
-    if [ "${1:-}" = all ]; then shift; else queues='cocoa cp'; fi
+    if [ "${1:-}" = all ]; then shift; else queues='cocoa cp lfq'; fi
     ;;
 esac
 ip netns add b

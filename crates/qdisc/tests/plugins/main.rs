@@ -4,7 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const PLUGINS: [&str; 5] = ["cocoa", "cp", "fq_cp", "fq_codel_fair", "dualpi2"];
+/// A plug-in for each module, and one of Linux's own.
+fn plugins() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/module");
+    let files = std::fs::read_dir(folder).expect("the modules' sources").flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let ours = names.filter_map(|name| Some(name.strip_prefix("sch_narrows_")?.strip_suffix(".c")?.to_owned()));
+    let mut plugins: Vec<String> = ours.chain(["dualpi2".to_owned()]).collect();
+    plugins.sort_unstable();
+    plugins
+}
 
 /// Compiles a plug-in together with what stands in for `tc`.
 fn program(plugin: &str, test: &str) -> PathBuf {
@@ -95,6 +104,32 @@ fn bad_values_are_refused_by_name() {
         assert_eq!(refusal(&program, words), message, "{words}");
     }
     assert!(refusal(&program, "help").starts_with("Usage: ... dualpi2 [ limit VALUE ]"));
+    for (plugin, words, message) in [
+        ("lfq", "policy tre", "lfq: policy takes tree or rule, not \"tre\""),
+        ("cocoa", "growth whole,exact", "cocoa: growth takes exact or whole, not \"whole,exact\""),
+        ("cp", "rate fast", "cp: rate takes auto or a rate such as 20mbit, 1gbit, 256kbit, not \"fast\""),
+    ] {
+        assert_eq!(refusal(&self::program(plugin, "words"), words), message);
+    }
+}
+
+#[test]
+fn words_stand_for_their_places() {
+    let program = program("lfq", "places");
+    assert_eq!(shown(&program, "options policy rule every 5"), "7:4=1 8:4=5 \npolicy rule every 5p \n");
+    assert_eq!(shown(&program, "options policy tree"), "7:4=0 \npolicy tree \n");
+}
+
+#[test]
+fn dkms_installs_every_module() {
+    let conf = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/dkms.conf");
+    let script = format!(". {}; echo ${{BUILT_MODULE_NAME[@]}}", conf.display());
+    let Ok(output) = Command::new("bash").args(["-c", &script]).output() else { return println!("skipped: no bash") };
+    let names = String::from_utf8(output.stdout).expect("ASCII");
+    let mut names: Vec<&str> = names.split_whitespace().filter_map(|name| name.strip_prefix("sch_narrows_")).collect();
+    names.push("dualpi2");
+    names.sort_unstable();
+    assert_eq!(names, plugins());
 }
 
 /// The lab's words for each queue's defaults are in a table of its tests.
@@ -102,7 +137,7 @@ fn bad_values_are_refused_by_name() {
 fn plugins_understand_what_the_lab_says() {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/expected/queue.txt");
     let table = std::fs::read_to_string(table).expect("the table is there");
-    for plugin in PLUGINS {
+    for plugin in &plugins() {
         let words = table.lines().find_map(|line| line.strip_prefix(&format!("{plugin}: {plugin} ")));
         let words = words.unwrap_or_else(|| panic!("the table has no {plugin}"));
         let program = program(plugin, "lab");

@@ -1,7 +1,7 @@
 //! A recorded trace of arrivals, sent through the disciplines as they are loaded into a Linux kernel: the core makes the same decisions.
 //!
 //! `arrivals.csv` is what a queue of Linux was given by CUBIC, Reno, BBR and UDP (`tests/guest/record.sh`). A virtual machine sends it at a link of four fifths of
-//! the rate (`tests/guest/replay.sh`), through each module and through the BPF program of `cocoa`. Kernel probes tell when each packet
+//! the rate (`tests/guest/replay.sh`), through each module and through the BPF programs of `cocoa` and `lfq`. Kernel probes tell when each packet
 //! arrived and left, by the discipline's own reading of the clock, to the nanosecond. The core gets the same packets at the same times. Every packet must be
 //! taken or refused alike, and leave in the same order at the times at which the kernel asked for one; in the end the kernel's counters are those of the core.
 //!
@@ -21,7 +21,9 @@ use narrows_core::queue::cocoa::CocoaParams;
 use narrows_core::queue::cp::CpParams;
 use narrows_core::queue::fq_codel_fair::FqCodelFairParams;
 use narrows_core::queue::fq_cp::FqCpParams;
+use narrows_core::queue::lfq::LfqParams;
 use narrows_core::queue::{Ctx, LinkHint, Next, Queue, QueueConfig};
+use narrows_core::registry::Registered as _;
 use narrows_core::{Bytes, DropReason, FlowId, PacketId, PacketMeta, Pool, Rate, Rng, Span, Time};
 use std::collections::HashMap;
 use std::env;
@@ -30,8 +32,8 @@ use std::process::Command;
 
 /// A discipline in the kernel, and its model.
 struct Pair {
-    /// Its module without `sch_`, and what its functions' names begin with. None is the BPF program of `cocoa`.
-    module: Option<(&'static str, &'static str)>,
+    /// A module, or else the BPF program.
+    is_module: bool,
     /// Options as `tc` or `narrows qdisc attach` takes them.
     options: &'static str,
     config: QueueConfig,
@@ -41,24 +43,23 @@ struct Pair {
 const RATE: u64 = 8_000_000;
 
 fn pairs() -> Vec<Pair> {
-    let module = |name, prefix, options, config| Pair { module: Some((name, prefix)), options, config };
+    let pair = |is_module, options, config| Pair { is_module, options, config };
+    let every_flow = "buckets 65536 orphan_mask 65535";
     let (buckets, orphan_mask) = (65_536, 65_535);
     let cocoa = CocoaParams { buckets, orphan_mask, ..CocoaParams::default() };
     // Both sides express this congestion alike, so that the bucket of the rule is the same to the byte.
     let cp = CpParams { max_congestion: 1.25, rate: Auto::Is(Rate::bit(RATE)), ecn: false, ..CpParams::default() };
     let fq_cp = FqCpParams { max_congestion: 1.25, ecn: false, buckets, orphan_mask, ..FqCpParams::default() };
+    let lfq = LfqParams { buckets, orphan_mask, ..LfqParams::default() };
     let fair = FqCodelFairParams { flows: 32_768, limit: Packets(150), ..FqCodelFairParams::default() };
     vec![
-        module("narrows_cocoa", "cocoa", "buckets 65536 orphan_mask 65535", QueueConfig::Cocoa(cocoa)),
-        module("narrows_cp", "cp", "limit 100p max_congestion 1.25 rate 8mbit", QueueConfig::Cp(cp)),
-        module(
-            "narrows_fq_cp",
-            "fq_cp",
-            "max_congestion 1.25 rate 8mbit buckets 65536 orphan_mask 65535",
-            QueueConfig::FqCp(fq_cp),
-        ),
-        module("narrows_fq_codel_fair", "fair", "flows 32768 limit 150p rate 8mbit", QueueConfig::FqCodelFair(fair)),
-        Pair { module: None, options: "limit=10000p", config: QueueConfig::Cocoa(CocoaParams::default()) },
+        pair(true, every_flow, QueueConfig::Cocoa(cocoa)),
+        pair(true, "limit 100p max_congestion 1.25 rate 8mbit", QueueConfig::Cp(cp)),
+        pair(true, "max_congestion 1.25 rate 8mbit buckets 65536 orphan_mask 65535", QueueConfig::FqCp(fq_cp)),
+        pair(true, "flows 32768 limit 150p rate 8mbit", QueueConfig::FqCodelFair(fair)),
+        pair(true, every_flow, QueueConfig::Lfq(lfq)),
+        pair(false, "limit=10000p", QueueConfig::Cocoa(CocoaParams::default())),
+        pair(false, "limit=10000p", QueueConfig::Lfq(LfqParams::default())),
     ]
 }
 
@@ -86,7 +87,7 @@ fn the_kernel_decides_as_the_core_does() {
     let trace = here.join("replay/arrivals.csv");
     let arrivals = read(&trace);
     let bpf = env::var_os("NARROWS_BPF_PROGRAM");
-    let pairs: Vec<Pair> = pairs().into_iter().filter(|pair| pair.module.is_some() || bpf.is_some()).collect();
+    let pairs: Vec<Pair> = pairs().into_iter().filter(|pair| pair.is_module || bpf.is_some()).collect();
     let mut boot = Command::new(here.join("guest/boot.sh"));
     boot.env("NARROWS_LAB_DIR", &lab.folder).args(["-k", &lab.release, "-f"]).arg(&trace);
     if let Some(program) = bpf {
@@ -120,7 +121,7 @@ fn compare(pair: &Pair, arrivals: &[Arrival], events: &[Event], counters: &[&str
     let flows = arrivals.iter().map(|arrival| arrival.flow).max().unwrap_or_default() + 1;
     let told = counters.join(" ");
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    if matches!(pair.config, QueueConfig::Cocoa(_) | QueueConfig::FqCp(_))
+    if matches!(pair.config, QueueConfig::Cocoa(_) | QueueConfig::FqCp(_) | QueueConfig::Lfq(_))
         && !told.contains(&format!(" flows {flows} "))
     {
         return Err(format!("the kernel does not tell {flows} flows apart: {told}"));
@@ -181,9 +182,10 @@ fn compare(pair: &Pair, arrivals: &[Arrival], events: &[Event], counters: &[&str
     if refused + late_drops < 100 {
         return Err(format!("only {} packets were dropped: that tries little", refused + late_drops));
     }
-    let wanted = match pair.module {
-        Some(_) => format!("{sent} pkt (dropped {},", refused + late_drops),
-        None => format!("{sent} packets"),
+    let wanted = if pair.is_module {
+        format!("{sent} pkt (dropped {},", refused + late_drops)
+    } else {
+        format!("{sent} packets")
     };
     // The first lines are the shaper's, which counts the same.
     if !told.contains(&wanted) {
@@ -295,9 +297,7 @@ impl Lab {
         let releases = kernels.filter_map(|entry| entry.file_name().into_string().ok());
         // The probes' registers and the script are for these.
         let mut releases: Vec<String> = releases.filter(|release| release.starts_with("7.")).collect();
-        releases.retain(|release| {
-            pairs().iter().filter_map(|pair| pair.module).all(|(module, _)| file(&folder, release, module).is_file())
-        });
+        releases.retain(|release| pairs().iter().all(|pair| file(&folder, release, pair.config.name()).is_file()));
         releases.sort();
         let Some(release) = releases.pop() else {
             println!(
@@ -312,23 +312,26 @@ impl Lab {
     /// An argument of `replay.sh`.
     fn run(&self, pair: &Pair) -> String {
         let options = pair.options.replace(' ', ",");
-        let Some((module, prefix)) = pair.module else { return format!("bpf:cocoa:{options}") };
+        let name = pair.config.name();
+        if !pair.is_module {
+            return format!("bpf:{name}:{options}");
+        }
         let code = Command::new("objdump")
             .args(["-dr", "--no-show-raw-insn"])
-            .arg(file(&self.folder, &self.release, module))
+            .arg(file(&self.folder, &self.release, name))
             .output();
         let code = String::from_utf8_lossy(&code.expect("objdump can be started").stdout).into_owned();
         let [enqueue, dequeue] = ["enqueue", "dequeue"].map(|what| {
-            let function = format!("{prefix}_{what}");
+            let function = format!("{name}_{what}");
             let offset = clock_is_read(&code, &function);
-            format!("{function}+{}", offset.unwrap_or_else(|| panic!("{function} of {module} does not read the clock")))
+            format!("{function}+{}", offset.unwrap_or_else(|| panic!("{function} of {name} does not read the clock")))
         });
-        format!("{module}:{enqueue}:{dequeue}:{options}")
+        format!("narrows_{name}:{enqueue}:{dequeue}:{options}")
     }
 }
 
-fn file(lab: &Path, release: &str, module: &str) -> PathBuf {
-    lab.join("kernels").join(release).join("modules").join(format!("sch_{module}.ko"))
+fn file(lab: &Path, release: &str, name: &str) -> PathBuf {
+    lab.join("kernels").join(release).join("modules").join(format!("sch_narrows_{name}.ko"))
 }
 
 /// Where in a function `ktime_get` has returned: bytes from its begin. `code` is what objdump says.

@@ -15,8 +15,8 @@
  * Limits are in packets, with parts of one in 1024ths. Divisions happen only where a flow's queue is full.
  *
  * The shell: for a packet that arrives call nw_cocoa_enqueue and do what it says; after NW_ACCEPT link the packet to
- * the flow and call nw_cocoa_queued; after NW_DROP_AND_TRIM drop packets from the end of the flow's queue, with
- * nw_cocoa_trimmed for each, while nw_cocoa_has_surplus. To send call nw_cocoa_next, and nw_cocoa_departed when the
+ * the flow and call nw_sched_queued; after NW_DROP_AND_TRIM drop packets from the end of the flow's queue, with
+ * nw_cocoa_trimmed for each, while nw_cocoa_has_surplus. To send call nw_sched_next, and nw_cocoa_departed when the
  * packet is out of its list.
  */
 #ifndef NARROWS_COCOA_H
@@ -255,15 +255,6 @@ NW_FREQUENT enum nw_verdict nw_cocoa_enqueue(struct nw_cocoa *q, u32 hash, u64 d
 	return verdict;
 }
 
-/* The packet that was accepted is in its flow's queue. */
-static inline void nw_cocoa_queued(struct nw_cocoa *q, u32 slot, u32 len, u64 now)
-{
-	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
-
-	nw_sched_queued(&q->sched, flow, len);
-	nw_sched_join(&q->sched, slot, flow, now);
-}
-
 /* Has the flow more packets than its limit? */
 static inline bool nw_cocoa_has_surplus(const struct nw_cocoa *q, u32 slot)
 {
@@ -288,12 +279,6 @@ static inline void nw_cocoa_removed(struct nw_cocoa *q, u32 slot, u32 len, u64 n
 		flow->state.is_idle = true;
 		flow->state.idle_since = now;
 	}
-}
-
-/* Which flow sends. */
-static inline enum nw_next nw_cocoa_next(struct nw_cocoa *q, u64 now, u32 *slot, u64 *time)
-{
-	return nw_sched_next(&q->sched, now, slot, time);
 }
 
 /* The first packet of the flow that was chosen has left. */

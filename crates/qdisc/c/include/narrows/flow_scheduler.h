@@ -296,15 +296,6 @@ static inline bool nw_sched_admits(const struct nw_sched *s, u64 depart, u64 now
 	return true;
 }
 
-/* A packet has joined its flow's queue. */
-static inline void nw_sched_queued(struct nw_sched *s, struct nw_flow *flow, u32 len)
-{
-	flow->packets++;
-	flow->bytes += len;
-	s->packets++;
-	s->bytes += len;
-}
-
 /* A packet has left its flow's queue, sent or dropped. */
 static inline void nw_sched_removed(struct nw_sched *s, struct nw_flow *flow, u32 len)
 {
@@ -314,10 +305,16 @@ static inline void nw_sched_removed(struct nw_sched *s, struct nw_flow *flow, u3
 	s->bytes -= len;
 }
 
-/* The discipline has decided about an arrival: the flow in a slot, if it was idle and has packets now, joins the new ones. */
-static inline void nw_sched_join(struct nw_sched *s, u32 slot, struct nw_flow *flow, u64 now)
+/* A packet that arrived has joined its flow's queue. The flow, if it was idle, joins the new ones. */
+static inline void nw_sched_queued(struct nw_sched *s, u32 slot, u32 len, u64 now)
 {
-	if (flow->listed != NW_UNLISTED || !flow->packets)
+	struct nw_flow *flow = NW_FLOW_AT(s, slot);
+
+	flow->packets++;
+	flow->bytes += len;
+	s->packets++;
+	s->bytes += len;
+	if (flow->listed != NW_UNLISTED)
 		return;
 	if (nw_sub(now, flow->idle_since) > NW_REFILL_DELAY && flow->deficit >= 0 && flow->deficit < s->quantum)
 		flow->deficit = s->quantum;

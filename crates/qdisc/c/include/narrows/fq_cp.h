@@ -9,7 +9,7 @@
  *   backlogged; until one is known, at the link's.
  *
  * The shell: as for cocoa.h and cp.h. A packet that nw_fq_cp_enqueue accepts is linked to the flow, then
- * nw_fq_cp_queued is called.
+ * nw_sched_queued is called.
  */
 #ifndef NARROWS_FQ_CP_H
 #define NARROWS_FQ_CP_H
@@ -70,19 +70,11 @@ static inline enum nw_verdict nw_fq_cp_enqueue(struct nw_fq_cp *q, u32 hash, u32
 	return q->ecn ? NW_ACCEPT_MARKED : NW_DROP;
 }
 
-/* The packet that was accepted is in its flow's queue. */
-static inline void nw_fq_cp_queued(struct nw_fq_cp *q, u32 slot, u32 len, u64 now)
+/* A packet was dropped from a flow's queue for a reason of the shell's, such as a limit that was lowered. */
+static inline void nw_fq_cp_removed(struct nw_fq_cp *q, u32 slot, u32 len, u64 now)
 {
-	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
-
-	nw_sched_queued(&q->sched, flow, len);
-	nw_sched_join(&q->sched, slot, flow, now);
-}
-
-/* Which flow sends. */
-static inline enum nw_next nw_fq_cp_next(struct nw_fq_cp *q, u64 now, u32 *slot, u64 *time)
-{
-	return nw_sched_next(&q->sched, now, slot, time);
+	(void)now;
+	nw_sched_removed(&q->sched, NW_FLOW_AT(&q->sched, slot), len);
 }
 
 /* The first packet of the flow that was chosen has left. */

@@ -13,7 +13,7 @@
  * Limits are in 256ths of a packet. Divisions happen at decisions and drops only.
  *
  * The shell: for a packet that arrives call nw_lfq_enqueue and do what it says; after NW_ACCEPT link the packet to the
- * flow and call nw_lfq_queued. To send call nw_lfq_next, and nw_lfq_departed when the packet is out of its list.
+ * flow and call nw_sched_queued. To send call nw_sched_next, and nw_lfq_departed when the packet is out of its list.
  */
 #ifndef NARROWS_LFQ_H
 #define NARROWS_LFQ_H
@@ -102,6 +102,9 @@ struct nw_lfq {
 	u32 min_limit;
 	/* The rule that can be read, in place of the learned tree. */
 	bool rule;
+	/* Limits that were set anew, and cycles that ended. */
+	u64 decisions;
+	u64 cycles;
 };
 
 /* part / whole in these units, at most 65 535. */
@@ -150,6 +153,7 @@ NW_RARE void nw_lfq_decide(struct nw_lfq *q, struct nw_lfq_flow *f, u32 queue, u
 	u64 wanted;
 
 	f->arrivals = 0;
+	q->decisions++;
 	nw_lfq_summarise(f, f->last.span, now, &cycle);
 	features = (struct nw_lfq_features){
 		.limit = (u32)(f->base >> NW_LFQ_SHIFT),
@@ -175,7 +179,7 @@ NW_RARE void nw_lfq_decide(struct nw_lfq *q, struct nw_lfq_flow *f, u32 queue, u
 }
 
 /* A packet finds the flow's queue full: the end of a cycle, if it has lasted. */
-NW_RARE void nw_lfq_full(struct nw_lfq_flow *f, u64 now)
+NW_RARE void nw_lfq_full(struct nw_lfq *q, struct nw_lfq_flow *f, u64 now)
 {
 	u64 limit = nw_lfq_packets(f);
 
@@ -185,6 +189,7 @@ NW_RARE void nw_lfq_full(struct nw_lfq_flow *f, u64 now)
 	nw_lfq_summarise(f, 0, now, &f->last);
 	nw_lfq_begin_cycle(f, now);
 	f->cycles += f->cycles != 255;
+	q->cycles++;
 	f->base = f->limit;
 }
 
@@ -226,23 +231,21 @@ NW_FREQUENT enum nw_verdict nw_lfq_enqueue(struct nw_lfq *q, u32 hash, u64 depar
 	*reason = NW_FLOW_LIMIT;
 	if (flow->packets < nw_lfq_packets(f))
 		return NW_ACCEPT;
-	nw_lfq_full(f, now);
+	nw_lfq_full(q, f, now);
 	return NW_DROP;
 }
 
-/* The packet that was accepted is in its flow's queue. */
-static inline void nw_lfq_queued(struct nw_lfq *q, u32 slot, u32 len, u64 now)
+/* A packet was dropped from a flow's queue for a reason of the shell's, such as a limit that was lowered. */
+static inline void nw_lfq_removed(struct nw_lfq *q, u32 slot, u32 len, u64 now)
 {
 	struct nw_flow *flow = NW_FLOW_AT(&q->sched, slot);
 
-	nw_sched_queued(&q->sched, flow, len);
-	nw_sched_join(&q->sched, slot, flow, now);
-}
-
-/* Which flow sends. */
-static inline enum nw_next nw_lfq_next(struct nw_lfq *q, u64 now, u32 *slot, u64 *time)
-{
-	return nw_sched_next(&q->sched, now, slot, time);
+	nw_sched_removed(&q->sched, flow, len);
+	if (flow->packets)
+		return;
+	flow->state.is_idle = true;
+	flow->state.idle_since = now;
+	flow->state.has_departed = false;
 }
 
 /* The first packet of the flow that was chosen has left. */

@@ -11,7 +11,7 @@
 
 #include "params.h"
 
-/* Attributes that each discipline's options begin with; and those of the scheduler, which cocoa and fq_cp have first. */
+/* Attributes that each discipline's options begin with; and those of the scheduler, which disciplines with a queue per flow have first. */
 enum {
 	NW_A_UNSPEC,
 	/* Aligns attributes of 64 bits. */
@@ -25,12 +25,9 @@ enum {
 
 /* An attribute for each parameter: NW_COCOA_A_MULTIPLIER and so on. */
 #define NW_ATTRIBUTE(discipline, attribute, ...) NW_##discipline##_A_##attribute,
-enum { NW_COCOA_A_NONE = NW_A_PAD, NW_COCOA_PARAMS(NW_ATTRIBUTE) NW_COCOA_A_END };
-enum { NW_CP_A_NONE = NW_A_PAD, NW_CP_PARAMS(NW_ATTRIBUTE) NW_CP_A_END };
-enum { NW_FQ_CP_A_NONE = NW_A_PAD, NW_FQ_CP_PARAMS(NW_ATTRIBUTE) NW_FQ_CP_A_END };
-enum { NW_FAIR_A_NONE = NW_A_PAD, NW_FAIR_PARAMS(NW_ATTRIBUTE) NW_FAIR_A_END };
-_Static_assert((int)NW_COCOA_A_ORPHAN_MASK == NW_A_ORPHAN_MASK, "the scheduler's parameters come first");
-_Static_assert((int)NW_FQ_CP_A_ORPHAN_MASK == NW_A_ORPHAN_MASK, "the scheduler's parameters come first");
+#define NW_ATTRIBUTES(discipline) \
+	enum { NW_##discipline##_A_NONE = NW_A_PAD, NW_##discipline##_PARAMS(NW_ATTRIBUTE) NW_##discipline##_A_END };
+NW_DISCIPLINES(NW_ATTRIBUTES)
 
 /*
  * Statistics that each discipline's begin with: what they are of (0 the qdisc, 1 a flow, which is shown as a class);
@@ -64,6 +61,16 @@ enum {
 	NW_COCOA_S_SHRUNK,
 	NW_COCOA_S_INTERVALS,
 	NW_COCOA_S_END
+};
+
+enum {
+	NW_LFQ_S_FLOWS = NW_S_FIRST,
+	NW_LFQ_S_COLLECTED,
+	NW_LFQ_S_THROTTLED,
+	/* Limits that were set anew, and cycles that ended. */
+	NW_LFQ_S_DECISIONS,
+	NW_LFQ_S_CYCLES,
+	NW_LFQ_S_END
 };
 
 enum {
@@ -116,6 +123,18 @@ enum {
 	/* One of enum nw_cocoa_decision. */
 	NW_COCOA_F_DECISION,
 	NW_COCOA_F_END
+};
+
+enum {
+	/* 1024ths of a packet: the limit, and the limit at which the cycle began. */
+	NW_LFQ_F_LIMIT = NW_FLOW_S_FIRST,
+	NW_LFQ_F_CYCLE_LIMIT,
+	/* The last factor, 1024ths. */
+	NW_LFQ_F_FACTOR,
+	/* Cycles that have ended; the share of time that the last one was idle, 1024ths. */
+	NW_LFQ_F_CYCLES,
+	NW_LFQ_F_IDLE,
+	NW_LFQ_F_END
 };
 
 enum {

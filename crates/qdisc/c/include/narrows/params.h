@@ -3,8 +3,8 @@
  * The parameters of the disciplines, with the names, ranges and defaults of their declarations in Rust (crates/core/src/queue).
  * Written by NARROWS_RECORD=1 cargo test -p narrows-qdisc params
  *
- * X(discipline, attribute, name, how tc writes it, bits, least, most, default, only set when the qdisc is added, tc's word
- *   for zero, in BPF programs, what is allowed)
+ * X(discipline, attribute, name, how tc writes it, bits, least, most, default, only set when the qdisc is added, tc's
+ *   words for 0, 1 and so on, in BPF programs, what is allowed)
  */
 #ifndef NARROWS_PARAMS_H
 #define NARROWS_PARAMS_H
@@ -17,7 +17,7 @@
 	X(COCOA, ORPHAN_MASK, orphan_mask, NUMBER, 32, 0, 65535, 1023, 1, NULL, 0, "orphan_mask: 0 to 65535") \
 	X(COCOA, MULTIPLIER, multiplier, FACTOR, 32, 10, 102400, 1280, 0, NULL, 1, "multiplier: 0.01 to 100 (10 to 102400 in 1024ths)") \
 	X(COCOA, MAX_INCREASE, max_increase, FACTOR, 32, 1024, 102400, 2048, 0, NULL, 1, "max_increase: 1 to 100 (1024 to 102400 in 1024ths)") \
-	X(COCOA, GROWTH, growth, GROWTH, 32, 0, 1, 0, 0, NULL, 1, "growth: exact (0) or whole (1)") \
+	X(COCOA, GROWTH, growth, CHOICE, 32, 0, 1, 0, 0, "exact whole", 1, "growth: exact (0) or whole (1)") \
 	X(COCOA, MAX_GUARD, max_guard, TIME, 64, 1000ull, 3600000000000ull, 1000000000ull, 0, NULL, 1, "max_guard: 1us to 3600s") \
 	X(COCOA, INITIAL_LIMIT, initial_limit, PACKETS, 32, 1, 10000000, 100, 0, NULL, 1, "initial_limit: 1p to 10000000p") \
 	X(COCOA, LEARN, learn, FLAG, 32, 0, 1, 0, 0, NULL, 1, "learn: 0 or 1") \
@@ -62,5 +62,19 @@
 	X(FAIR, AHEAD, ahead, TIME, 64, 0ull, 3600000000000ull, 500000000ull, 0, NULL, 0, "ahead: 0ms to 3600s") \
 	X(FAIR, RATE, rate, RATE, 64, 0ull, 1000000000000ull, 0ull, 0, "auto", 0, "rate: up to 1000gbit, or 0 for the discipline's rule") \
 	X(FAIR, MTU, mtu, BYTES, 32, 0, 65535, 0, 0, "auto", 0, "mtu: up to 65535B, or 0 for the discipline's rule")
+
+#define NW_LFQ_PARAMS(X) \
+	X(LFQ, LIMIT, limit, PACKETS, 32, 1, 10000000, 10000, 0, NULL, 1, "limit: 1p to 10000000p") \
+	X(LFQ, QUANTUM, quantum, BYTES, 32, 256, 1048576, 3028, 0, NULL, 1, "quantum: 256B to 1048576B") \
+	X(LFQ, INITIAL_QUANTUM, initial_quantum, BYTES, 32, 0, 1073741824, 3028, 0, NULL, 1, "initial_quantum: 0B to 1073741824B") \
+	X(LFQ, BUCKETS, buckets, NUMBER, 32, 1, 65536, 1024, 1, NULL, 0, "buckets: 1 to 65536") \
+	X(LFQ, ORPHAN_MASK, orphan_mask, NUMBER, 32, 0, 65535, 1023, 1, NULL, 0, "orphan_mask: 0 to 65535") \
+	X(LFQ, POLICY, policy, CHOICE, 32, 0, 1, 0, 0, "tree rule", 1, "policy: tree (0) or rule (1)") \
+	X(LFQ, EVERY, every, PACKETS, 32, 1, 1000000, 10, 0, NULL, 1, "every: 1p to 1000000p") \
+	X(LFQ, INITIAL_LIMIT, initial_limit, PACKETS, 32, 1, 10000000, 100, 0, NULL, 1, "initial_limit: 1p to 10000000p") \
+	X(LFQ, MIN_LIMIT, min_limit, PACKETS, 32, 1, 10000000, 4, 0, NULL, 1, "min_limit: 1p to 10000000p") \
+	X(LFQ, PACING, pacing, FLAG, 32, 0, 1, 0, 0, NULL, 0, "pacing: 0 or 1")
+
+#define NW_DISCIPLINES(X) X(COCOA) X(CP) X(FQ_CP) X(FAIR) X(LFQ)
 
 #endif
