@@ -12,12 +12,12 @@
 //! Deviates from the authors' code where that has faults: an interval without a departure shows no standing queue
 //! (theirs assumes an enormous one); limits have a floor; packets dropped when a limit shrinks are counted; a flow inherits nothing
 //! from the slot's last one. That a growth is rounded down to whole packets there, and not in the paper, is `growth`.
-use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowDiscipline, FlowQueue, FlowScheduler, Scheduling, scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
 use super::parts::spin_rtt::SpinRtt;
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Ctx, LinkHint, Observer};
 use crate::params::Packets;
-use crate::{Bytes, DropReason, PacketId, Rng, Span, Time};
+use crate::{Bytes, DropReason, PacketId, Span, Time};
 
 choice! {
     /// How a limit grows by a fraction of a packet.
@@ -110,7 +110,7 @@ struct Longest {
 
 /// The state of a flow.
 #[derive(Clone, Copy, Debug)]
-struct FlowState {
+pub struct FlowState {
     limit: u32,
     /// The fraction of the limit beyond whole packets, 1024ths of a packet.
     part: u16,
@@ -167,7 +167,7 @@ impl FlowState {
 }
 
 /// The adaptive limits.
-struct Adaptive {
+pub struct Adaptive {
     law: Law,
     /// Eight times the moving average of flows' limits, in which each decision weighs an eighth; `None` before the first.
     learned8: Option<u64>,
@@ -316,26 +316,16 @@ impl BufferPolicy for Adaptive {
 }
 
 /// Fair queuing with buffers that adapt.
-pub struct Cocoa(FlowScheduler<Adaptive>);
+pub type Cocoa = FlowScheduler<Adaptive>;
 
-impl QueueDiscipline for Cocoa {
+impl FlowDiscipline for Adaptive {
     type Params = CocoaParams;
-    const SPLITS_SEGMENTS: bool = true;
 
-    fn isolates(p: &CocoaParams) -> bool {
-        p.orphan_mask > 0
+    fn scheduling(p: &CocoaParams) -> Scheduling {
+        scheduling!(p, pacing: p.pacing.then_some(Scheduling::HORIZON))
     }
 
-    fn new(p: &CocoaParams, _link: &LinkHint, _rng: Rng) -> Cocoa {
-        let scheduling = Scheduling {
-            limit: p.limit.0,
-            quantum: p.quantum,
-            initial_quantum: p.initial_quantum,
-            buckets: p.buckets,
-            mask: p.orphan_mask,
-            pacing: p.pacing.then_some(HORIZON),
-            ..Scheduling::default()
-        };
+    fn new(p: &CocoaParams, _link: &LinkHint) -> Adaptive {
         let law = Law {
             multiplier: fixed(p.multiplier),
             max_increase: fixed(p.max_increase),
@@ -347,26 +337,7 @@ impl QueueDiscipline for Cocoa {
             most: p.limit.0,
             learns: p.learn,
         };
-        Cocoa(FlowScheduler::new(scheduling, Adaptive { law, learned8: None }))
-    }
-
-    #[inline]
-    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-        self.0.enqueue(id, cx);
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.0.dequeue(cx)
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-
-    fn observe(&self, out: &mut dyn Observer) {
-        self.0.observe(out);
+        Adaptive { law, learned8: None }
     }
 }
 
@@ -377,7 +348,5 @@ fn fixed(factor: f64) -> u64 {
 
 /// One, in fixed point.
 const SCALE: u64 = 1024;
-/// Linux `fq`: `horizon`.
-const HORIZON: Span = Span::s(10);
 #[cfg(test)]
 mod tests;

@@ -6,11 +6,11 @@
 //!
 //! Deviates: a flow's packets leave in the order of arrival (Linux sorts those whose departure times go backwards), hence
 //! no packet skips the flows while any flow holds packets; there is one priority band; sockets' rates are left to the sender.
-use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowDiscipline, FlowQueue, FlowScheduler, Scheduling, scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Ctx, LinkHint};
 use crate::params::Packets;
-use crate::{Bytes, DropReason, PacketId, Rng, Span};
+use crate::{Bytes, DropReason, PacketId, Span};
 
 params! {
     /// Fair queuing's parameters, with `tc`'s names and defaults.
@@ -43,7 +43,7 @@ params! {
 }
 
 /// A fixed limit for each flow.
-struct FlowLimit(u32);
+pub struct FlowLimit(u32);
 
 impl BufferPolicy for FlowLimit {
     type State = ();
@@ -60,55 +60,34 @@ impl BufferPolicy for FlowLimit {
 }
 
 /// Flow queues with credits and pacing.
-pub struct Fq(FlowScheduler<FlowLimit>);
+pub type Fq = FlowScheduler<FlowLimit>;
 
-impl QueueDiscipline for Fq {
+impl FlowDiscipline for FlowLimit {
     type Params = FqParams;
+    const SPLITS_SEGMENTS: bool = false;
 
-    fn isolates(p: &FqParams) -> bool {
-        p.orphan_mask > 0
-    }
-
-    fn new(p: &FqParams, _link: &LinkHint, _rng: Rng) -> Fq {
-        let scheduling = Scheduling {
-            limit: p.limit.0,
-            quantum: p.quantum,
-            initial_quantum: p.initial_quantum,
-            buckets: p.buckets,
-            mask: p.orphan_mask,
+    fn scheduling(p: &FqParams) -> Scheduling {
+        scheduling!(
+            p,
             pacing: p.pacing.then_some(p.horizon),
             horizon_drop: p.horizon_drop,
             refill_delay: p.refill_delay,
             ce_threshold: p.ce_threshold,
-            fastpath: p.fastpath,
-        };
-        Fq(FlowScheduler::new(scheduling, FlowLimit(p.flow_limit.0)))
+            fastpath: p.fastpath
+        )
     }
 
-    #[inline]
-    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-        self.0.enqueue(id, cx);
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.0.dequeue(cx)
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-
-    fn observe(&self, out: &mut dyn Observer) {
-        self.0.observe(out);
+    fn new(p: &FqParams, _link: &LinkHint) -> FlowLimit {
+        FlowLimit(p.flow_limit.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rng;
     use crate::queue::parts::flow_table::{mix, scale};
+    use crate::queue::{Next, QueueDiscipline as _};
     use crate::{Ecn, FlowId, PacketMeta, Pool, Rate, Time};
     use std::vec;
     use std::vec::Vec;
@@ -186,10 +165,10 @@ mod tests {
     fn packets_skip_the_flows_only_when_nothing_else_waits() {
         let mut bench = Bench::new(&FqParams::default());
         assert_eq!(bench.offer(1, 109), [DropReason::FlowLimit], "eight beside the flow's hundred");
-        assert_eq!(bench.fq.0.internal.packets(), 8);
+        assert_eq!(bench.fq.internal.packets(), 8);
         assert_eq!(bench.serve(9), [1; 9]);
         bench.offer(2, 1);
-        assert_eq!(bench.fq.0.internal.packets(), 0, "a flow has packets: nobody overtakes it");
+        assert_eq!(bench.fq.internal.packets(), 0, "a flow has packets: nobody overtakes it");
     }
 
     #[test]
@@ -230,9 +209,9 @@ mod tests {
         assert_eq!(bench.serve(99).len(), 90, "2 goes on after 1, which is found empty");
         bench.now += Span::s(4);
         bench.offer(2, 1);
-        assert_eq!((bench.fq.0.known, bench.fq.0.flows.len()), (1, 2), "the search for 2 came past 1");
+        assert_eq!((bench.fq.known, bench.fq.flows.len()), (1, 2), "the search for 2 came past 1");
         bench.offer(3, 20);
-        assert_eq!((bench.fq.0.known, bench.fq.0.flows.len()), (2, 2));
+        assert_eq!((bench.fq.known, bench.fq.flows.len()), (2, 2));
         assert_eq!(bench.serve(11), [3; 11], "its first credit, whatever the slot's last owner had");
     }
 
@@ -240,16 +219,16 @@ mod tests {
     fn credit_is_refilled_after_a_pause_but_a_debt_stays() {
         let mut bench = Bench::new(&FqParams { initial_quantum: Bytes(1600), ..slow_path() });
         bench.offer(1, 1);
-        let slot = bench.fq.0.buckets[scale(mix(1, 0), 1024) as usize].expect("known");
+        let slot = bench.fq.buckets[scale(mix(1, 0), 1024) as usize].expect("known");
         for (credit, pause, expected) in [(100, 41, 3028), (100, 40, 100), (-7, 41, -7), (5000, 41, 5000)] {
             // Another flow makes the round go past this one.
             bench.offer(2, 30);
             bench.serve(99);
-            assert!(!bench.fq.0.drr.is_listed(slot));
-            bench.fq.0.drr.set_deficit(slot, credit);
+            assert!(!bench.fq.drr.is_listed(slot));
+            bench.fq.drr.set_deficit(slot, credit);
             bench.now += Span::ms(pause);
             bench.offer(1, 1);
-            assert_eq!(bench.fq.0.drr.deficit(slot), expected, "{credit} after {pause} ms");
+            assert_eq!(bench.fq.drr.deficit(slot), expected, "{credit} after {pause} ms");
         }
     }
 
@@ -280,6 +259,6 @@ mod tests {
     fn the_mask_says_how_many_flows_there_are() {
         let mut bench = Bench::new(&FqParams { orphan_mask: 1, ..slow_path() });
         (0..10).for_each(|flow| drop(bench.offer(flow, 1)));
-        assert_eq!(bench.fq.0.known, 2);
+        assert_eq!(bench.fq.known, 2);
     }
 }

@@ -6,11 +6,11 @@
 //!   one is known, at the link's rate.
 use super::parts::congestion_policer::{MAX_BUCKET, Policer, PolicerLaw};
 use super::parts::drain_rate::DrainRate;
-use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowDiscipline, FlowQueue, FlowScheduler, Scheduling, scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Ctx, LinkHint, Observer};
 use crate::params::{Auto, Packets};
-use crate::{Bytes, DropReason, PacketId, Rate, Rng, Time};
+use crate::{Bytes, DropReason, PacketId, Rate, Time};
 
 params! {
     /// The policer's parameters, then fq's.
@@ -39,7 +39,7 @@ params! {
 }
 
 /// State that all policers share.
-struct Policing {
+pub struct Policing {
     flow_limit: u32,
     law: PolicerLaw,
     link_rate: Rate,
@@ -48,7 +48,7 @@ struct Policing {
 
 /// One flow's policer.
 #[derive(Clone, Copy, Debug)]
-struct Policed {
+pub struct Policed {
     policer: Policer,
     drain: DrainRate,
 }
@@ -90,7 +90,7 @@ impl BufferPolicy for Policing {
 }
 
 /// Flow queues, each policed on its own.
-pub struct FqCp(FlowScheduler<Policing>);
+pub type FqCp = FlowScheduler<Policing>;
 
 impl FqCpParams {
     /// The lengths of a flow's queue at which congestion begins and at which it is full.
@@ -100,14 +100,9 @@ impl FqCpParams {
     }
 }
 
-impl QueueDiscipline for FqCp {
+impl FlowDiscipline for Policing {
     type Params = FqCpParams;
-    const SPLITS_SEGMENTS: bool = true;
     const MAY_BE_ZERO: &'static [&'static str] = &["threshold"];
-
-    fn isolates(p: &FqCpParams) -> bool {
-        p.orphan_mask > 0
-    }
 
     fn resolved(p: &FqCpParams, link: &LinkHint) -> FqCpParams {
         let (threshold, most) = p.span(link);
@@ -115,48 +110,26 @@ impl QueueDiscipline for FqCp {
         FqCpParams { bucket: Auto::Is(bucket), ..p.clone() }
     }
 
-    fn new(p: &FqCpParams, link: &LinkHint, _rng: Rng) -> FqCp {
-        let scheduling = Scheduling {
-            limit: p.limit.0,
-            quantum: p.quantum,
-            initial_quantum: p.initial_quantum,
-            buckets: p.buckets,
-            mask: p.orphan_mask,
-            ..Scheduling::default()
-        };
+    fn scheduling(p: &FqCpParams) -> Scheduling {
+        scheduling!(p)
+    }
+
+    fn new(p: &FqCpParams, link: &LinkHint) -> Policing {
         let (threshold, most) = p.span(link);
         let law = PolicerLaw::new(threshold, most, p.max_congestion, p.bucket.value(), link.mtu).for_measured_rate();
-        let policing = Policing { flow_limit: p.flow_limit.0, law, link_rate: link.rate, ecn: p.ecn };
-        FqCp(FlowScheduler::new(scheduling, policing))
+        Policing { flow_limit: p.flow_limit.0, law, link_rate: link.rate, ecn: p.ecn }
     }
 
-    #[inline]
-    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-        self.0.enqueue(id, cx);
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.0.dequeue(cx)
-    }
-
-    fn on_rate(&mut self, rate: Rate, _cx: &mut Ctx<'_>) {
-        self.0.buffer.link_rate = rate;
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-
-    fn observe(&self, out: &mut dyn Observer) {
-        self.0.observe(out);
+    fn on_rate(&mut self, rate: Rate) {
+        self.link_rate = rate;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rng;
+    use crate::queue::{Next, QueueDiscipline as _};
     use crate::{FlowId, PacketMeta, Pool, Span};
     use std::vec::Vec;
 
@@ -188,7 +161,7 @@ mod tests {
         }
         assert_eq!((lost[2], sent[2]), (0, 1000), "a flow within its share loses nothing");
         assert!((2990..=3000).contains(&sent[1]), "{sent:?}");
-        let slot = queue.0.flows.iter().find(|flow| flow.flow == FlowId(1)).expect("known");
+        let slot = queue.flows.iter().find(|flow| flow.flow == FlowId(1)).expect("known");
         assert!((4..=9).contains(&slot.chain.packets()), "its queue stays near the threshold: {:?}", slot.chain);
         let rate = slot.state.expect("policed").drain.rate().expect("measured").as_mbit_f64();
         assert!((rate - 9.0).abs() < 1.0, "its share is what the other leaves: {rate}");

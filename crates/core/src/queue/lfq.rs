@@ -10,11 +10,11 @@
 //!
 //! Deviates from the paper: the policy is a decision tree of integers that was learned before, in [`policy`], not a network that goes on
 //! learning. It sets a limit relative to the last cycle's, so that it needs neither the rate nor the RTT of the path.
-use super::parts::flow_scheduler::{BufferPolicy, FlowQueue, FlowScheduler, Scheduling};
+use super::parts::flow_scheduler::{BufferPolicy, FlowDiscipline, FlowQueue, FlowScheduler, Scheduling, scheduling};
 use super::parts::limits::{MAX_LIMIT, MAX_QUANTUM, MIN_QUANTUM};
-use super::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use super::{Ctx, LinkHint, Observer};
 use crate::params::Packets;
-use crate::{Bytes, DropReason, FlowId, PacketId, Rng, Span, Time};
+use crate::{Bytes, DropReason, FlowId, PacketId, Span, Time};
 
 mod features;
 pub mod policy;
@@ -63,15 +63,14 @@ params! {
 impl LfqParams {
     /// A queue with these parameters whose limits another policy sets.
     pub fn with_policy<P: SetsLimits>(&self, policy: P) -> FlowScheduler<PolicyLimits<P>> {
-        let scheduling = Scheduling {
-            limit: self.limit.0,
-            quantum: self.quantum,
-            initial_quantum: self.initial_quantum,
-            buckets: self.buckets,
-            mask: self.orphan_mask,
-            pacing: self.pacing.then_some(HORIZON),
-            ..Scheduling::default()
-        };
+        FlowScheduler::with(self.scheduling(), self.limits(policy))
+    }
+
+    fn scheduling(&self) -> Scheduling {
+        scheduling!(self, pacing: self.pacing.then_some(Scheduling::HORIZON))
+    }
+
+    fn limits<P>(&self, policy: P) -> PolicyLimits<P> {
         let most = self.limit.0;
         let law = Law {
             every: self.every.0,
@@ -79,7 +78,7 @@ impl LfqParams {
             least: u64::from(self.min_limit.0.min(most)) * ONE,
             most: u64::from(most) * ONE,
         };
-        FlowScheduler::new(scheduling, PolicyLimits { law, policy })
+        PolicyLimits { law, policy }
     }
 }
 
@@ -245,37 +244,17 @@ impl<P: SetsLimits> BufferPolicy for PolicyLimits<P> {
 }
 
 /// Fair queuing with learned buffers.
-pub struct Lfq(FlowScheduler<PolicyLimits<LfqPolicy>>);
+pub type Lfq = FlowScheduler<PolicyLimits<LfqPolicy>>;
 
-impl QueueDiscipline for Lfq {
+impl FlowDiscipline for PolicyLimits<LfqPolicy> {
     type Params = LfqParams;
-    const SPLITS_SEGMENTS: bool = true;
 
-    fn isolates(p: &LfqParams) -> bool {
-        p.orphan_mask > 0
+    fn scheduling(p: &LfqParams) -> Scheduling {
+        p.scheduling()
     }
 
-    fn new(p: &LfqParams, _link: &LinkHint, _rng: Rng) -> Lfq {
-        Lfq(p.with_policy(p.policy))
-    }
-
-    #[inline]
-    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
-        self.0.enqueue(id, cx);
-    }
-
-    #[inline]
-    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
-        self.0.dequeue(cx)
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.0.backlog()
-    }
-
-    fn observe(&self, out: &mut dyn Observer) {
-        self.0.observe(out);
+    fn new(p: &LfqParams, _link: &LinkHint) -> PolicyLimits<LfqPolicy> {
+        p.limits(p.policy)
     }
 }
 
@@ -284,7 +263,5 @@ const ONE: u64 = 256;
 /// A quarter and four, 256ths.
 const SMALLEST_FACTOR: u32 = 64;
 const LARGEST_FACTOR: u32 = 1024;
-/// Linux `fq`: `horizon`.
-const HORIZON: Span = Span::s(10);
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! Decisions worked out by hand from the paper's algorithm 1, with and without the authors' rounding, and the faults of their
 //! code, each by name.
 use super::*;
+use crate::Rng;
+use crate::queue::{Backlog, Next, QueueDiscipline as _};
 use crate::{FlowId, PacketMeta, Pool, Rate};
 use std::vec;
 use std::vec::Vec;
@@ -61,14 +63,14 @@ impl Bench {
     }
 
     fn seen(&self, flow: u32) -> Seen {
-        let queue = self.cocoa.0.flows.iter().find(|f| f.flow == FlowId(flow)).expect("known");
+        let queue = self.cocoa.flows.iter().find(|f| f.flow == FlowId(flow)).expect("known");
         let life = queue.state.as_ref().expect("it has had a packet");
         let idle = life.decision.map_or(0.0, |(_, idle)| idle.as_ms_f64());
         (life.limit, life.decision.map(|(decision, _)| decision), idle, queue.chain.packets())
     }
 
     fn guard_ends_ms(&self, flow: u32) -> f64 {
-        let queue = self.cocoa.0.flows.iter().find(|f| f.flow == FlowId(flow)).expect("known");
+        let queue = self.cocoa.flows.iter().find(|f| f.flow == FlowId(flow)).expect("known");
         queue.state.as_ref().expect("it has had a packet").guard_ends.since(Time::ZERO).as_ms_f64()
     }
 }
@@ -151,7 +153,7 @@ fn new_flows_start_with_what_earlier_ones_have_come_to() {
     // 4 from its first drop, then 8 with a weight of an eighth: 4.5.
     b.offer(2, 1);
     assert_eq!(b.seen(2).0, 4);
-    assert_eq!(b.cocoa.0.buffer.learned8, Some(36));
+    assert_eq!(b.cocoa.buffer.learned8, Some(36));
 }
 
 #[test]
@@ -259,7 +261,7 @@ fn a_slot_that_serves_another_flow_has_forgotten_the_first() {
     }
     b.at(9000.0).offer(2, 1);
     b.offer(3, 1);
-    assert_eq!((b.cocoa.0.flows.len(), b.seen(3).0), (2, 4), "the slot of flow 1 serves flow 3");
+    assert_eq!((b.cocoa.flows.len(), b.seen(3).0), (2, 4), "the slot of flow 1 serves flow 3");
 }
 
 #[test]

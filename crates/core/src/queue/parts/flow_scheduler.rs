@@ -9,8 +9,9 @@
 //! - A flow that has been idle for 3 s is removed when a search passes it; the next new flow gets its slot.
 use super::drr::{Drr, Emptied};
 use super::flow_table::{SlotId, mix, scale};
-use crate::queue::{Backlog, Ctx, Next, Observer};
-use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Span, Time};
+use crate::params::Params;
+use crate::queue::{Backlog, Ctx, LinkHint, Next, Observer, QueueDiscipline};
+use crate::{Bytes, Chain, DropReason, FlowId, PacketId, Rate, Rng, Span, Time};
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -28,6 +29,67 @@ pub trait BufferPolicy {
     fn departed(&mut self, _flow: &mut FlowQueue<Self::State>, _len: u32, _now: Time) {}
     /// Reports gauges of a flow.
     fn observe(&self, _flow: &FlowQueue<Self::State>, _out: &mut dyn Observer) {}
+}
+
+/// A buffer policy that makes the scheduler a discipline of the registry.
+pub trait FlowDiscipline: BufferPolicy + Sized {
+    /// The discipline's parameters.
+    type Params: Params;
+    /// See [`QueueDiscipline::SPLITS_SEGMENTS`].
+    const SPLITS_SEGMENTS: bool = true;
+    /// See [`QueueDiscipline::MAY_BE_ZERO`].
+    const MAY_BE_ZERO: &'static [&'static str] = &[];
+    /// The scheduler's parameters among those of the discipline.
+    fn scheduling(p: &Self::Params) -> Scheduling;
+    /// The policy for a link.
+    fn new(p: &Self::Params, link: &LinkHint) -> Self;
+    /// See [`QueueDiscipline::resolved`].
+    fn resolved(p: &Self::Params, _link: &LinkHint) -> Self::Params {
+        p.clone()
+    }
+    /// The link's rate has changed.
+    fn on_rate(&mut self, _rate: Rate) {}
+}
+
+impl<B: FlowDiscipline> QueueDiscipline for FlowScheduler<B> {
+    type Params = B::Params;
+    const SPLITS_SEGMENTS: bool = B::SPLITS_SEGMENTS;
+    const MAY_BE_ZERO: &'static [&'static str] = B::MAY_BE_ZERO;
+
+    fn isolates(p: &B::Params) -> bool {
+        B::scheduling(p).mask > 0
+    }
+
+    fn resolved(p: &B::Params, link: &LinkHint) -> B::Params {
+        B::resolved(p, link)
+    }
+
+    fn new(p: &B::Params, link: &LinkHint, _rng: Rng) -> FlowScheduler<B> {
+        FlowScheduler::with(B::scheduling(p), B::new(p, link))
+    }
+
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, cx: &mut Ctx<'_>) {
+        FlowScheduler::enqueue(self, id, cx);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, cx: &mut Ctx<'_>) -> Next {
+        FlowScheduler::dequeue(self, cx)
+    }
+
+    fn on_rate(&mut self, rate: Rate, _cx: &mut Ctx<'_>) {
+        self.buffer.on_rate(rate);
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        FlowScheduler::backlog(self)
+    }
+
+    fn observe(&self, out: &mut dyn Observer) {
+        FlowScheduler::observe(self, out);
+    }
 }
 
 /// One flow.
@@ -76,6 +138,27 @@ pub struct Scheduling {
     pub fastpath: bool,
 }
 
+impl Scheduling {
+    /// Linux `fq`: `horizon`.
+    pub const HORIZON: Span = Span::s(10);
+}
+
+/// The scheduler's parameters that every discipline has by the same name, with others that follow.
+macro_rules! scheduling {
+    ($p:expr $(, $field:ident: $value:expr)*) => {
+        Scheduling {
+            limit: $p.limit.0,
+            quantum: $p.quantum,
+            initial_quantum: $p.initial_quantum,
+            buckets: $p.buckets,
+            mask: $p.orphan_mask,
+            $($field: $value,)*
+            ..Scheduling::default()
+        }
+    };
+}
+pub(crate) use scheduling;
+
 impl Default for Scheduling {
     /// Linux's defaults for `fq`, without pacing and without packets that skip the flows.
     fn default() -> Scheduling {
@@ -115,7 +198,7 @@ pub struct FlowScheduler<B: BufferPolicy> {
 
 impl<B: BufferPolicy> FlowScheduler<B> {
     /// No flows yet.
-    pub fn new(p: Scheduling, buffer: B) -> FlowScheduler<B> {
+    pub fn with(p: Scheduling, buffer: B) -> FlowScheduler<B> {
         FlowScheduler {
             buckets: alloc::vec![None; p.buckets as usize],
             flows: Vec::new(),
