@@ -15,7 +15,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[3] / "docs/notebooks").glob("*.ipynb"
 
 
 def test_there_are_notebooks():
-    assert len(NOTEBOOKS) >= 7
+    assert len(NOTEBOOKS) >= 8
 
 
 def texts(notebook) -> list[str]:
@@ -33,6 +33,8 @@ def test_a_notebook(path):
         pytest.importorskip("gymnasium")
     if "onnxruntime" in path.read_text():
         pytest.importorskip("onnxruntime")
+    if "import cma" in path.read_text():
+        pytest.importorskip("cma")
     pytest.importorskip("matplotlib")
     notebook = nbformat.read(path, as_version=4)
     kept = texts(notebook)
