@@ -322,7 +322,7 @@ impl FlowDiscipline for Adaptive {
     type Params = CocoaParams;
 
     fn scheduling(p: &CocoaParams) -> Scheduling {
-        scheduling!(p, pacing: p.pacing.then_some(Scheduling::HORIZON))
+        Scheduling { pacing: p.pacing.then_some(Scheduling::HORIZON), ..scheduling!(p) }
     }
 
     fn new(p: &CocoaParams, _link: &LinkHint) -> Adaptive {

@@ -67,14 +67,14 @@ impl FlowDiscipline for FlowLimit {
     const SPLITS_SEGMENTS: bool = false;
 
     fn scheduling(p: &FqParams) -> Scheduling {
-        scheduling!(
-            p,
+        Scheduling {
             pacing: p.pacing.then_some(p.horizon),
             horizon_drop: p.horizon_drop,
             refill_delay: p.refill_delay,
             ce_threshold: p.ce_threshold,
-            fastpath: p.fastpath
-        )
+            fastpath: p.fastpath,
+            ..scheduling!(p)
+        }
     }
 
     fn new(p: &FqParams, _link: &LinkHint) -> FlowLimit {

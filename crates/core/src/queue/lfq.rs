@@ -67,7 +67,7 @@ impl LfqParams {
     }
 
     fn scheduling(&self) -> Scheduling {
-        scheduling!(self, pacing: self.pacing.then_some(Scheduling::HORIZON))
+        Scheduling { pacing: self.pacing.then_some(Scheduling::HORIZON), ..scheduling!(self) }
     }
 
     fn limits<P>(&self, policy: P) -> PolicyLimits<P> {

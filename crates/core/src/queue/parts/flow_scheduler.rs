@@ -143,16 +143,15 @@ impl Scheduling {
     pub const HORIZON: Span = Span::s(10);
 }
 
-/// The scheduler's parameters that every discipline has by the same name, with others that follow.
+/// The scheduler's parameters that every discipline has by the same name; the others have their defaults.
 macro_rules! scheduling {
-    ($p:expr $(, $field:ident: $value:expr)*) => {
+    ($p:expr) => {
         Scheduling {
             limit: $p.limit.0,
             quantum: $p.quantum,
             initial_quantum: $p.initial_quantum,
             buckets: $p.buckets,
             mask: $p.orphan_mask,
-            $($field: $value,)*
             ..Scheduling::default()
         }
     };
