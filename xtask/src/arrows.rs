@@ -139,10 +139,11 @@ fn read(metadata: &Value) -> Option<(BTreeSet<String>, BTreeSet<Edge>)> {
     for package in packages {
         for dependency in package.get("dependencies")?.as_array()? {
             // `name` is the package's own name, even if the manifest renames it.
-            let to = name(dependency)?;
-            if crates.contains(&to) {
+            let (from, to) = (name(package)?, name(dependency)?);
+            // A crate that depends on itself switches on features for its own tests.
+            if from != to && crates.contains(&to) {
                 let kind = dependency.get("kind").and_then(Value::as_str).unwrap_or("normal").to_owned();
-                edges.insert(Edge { from: name(package)?, to, kind });
+                edges.insert(Edge { from, to, kind });
             }
         }
     }

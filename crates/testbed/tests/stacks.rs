@@ -1,6 +1,6 @@
 //! Published stacks in the testbed.
 use narrows_testbed::adapter::stacks;
-use narrows_testbed::{Datagram, Peer, Rate, Silent, Span, Stream, Testbed, Time};
+use narrows_testbed::{Datagram, FLOW, HOP, Peer, Rate, Silent, Span, Stream, Testbed, Time};
 
 fn report(name: &str, ends: [Box<dyn Peer>; 2]) -> narrows_testbed::Report {
     Testbed::dumbbell("20mbit", "40ms", "fifo:limit=1bdp").peers(name, ends).run(Span::s(10)).expect("it runs")
@@ -8,6 +8,7 @@ fn report(name: &str, ends: [Box<dyn Peer>; 2]) -> narrows_testbed::Report {
 
 #[test]
 fn every_stack_delivers_the_same_each_time() {
+    assert_eq!(stacks().len(), 8, "the adapters' features are on");
     for stack in stacks() {
         let run = || report(stack.name, (stack.ends)());
         let first = run();
@@ -16,6 +17,20 @@ fn every_stack_delivers_the_same_each_time() {
         assert!(goodput > Rate::mbit(8) && goodput < Rate::mbit(20), "{}: {goodput}", stack.name);
         assert_eq!(first.fault(), None, "{}", stack.name);
         assert!(first.result() == run().result() || !stack.repeats, "{} does something else", stack.name);
+    }
+}
+
+#[test]
+fn an_idle_application_is_no_fault() {
+    let text = format!(
+        "name = \"idle\"\nduration = \"5s\"\n[[hop]]\nname = \"{HOP}\"\nrate = \"20mbit\"\nqueue = \"fifo\"\n[[flow]]\nname = \"{FLOW}\"\n\
+         rtt = \"40ms\"\ntraffic = {{ kind = \"thin\", size = \"1000B\", interval = \"100ms\" }}\n"
+    );
+    for stack in stacks() {
+        let report = Testbed::scenario(&text).peers(stack.name, (stack.ends)()).run_whole().expect("it runs");
+        // 80 kbit/s are offered, from the start or from the end of the handshake on.
+        let goodput = report.goodput();
+        assert!(goodput > Rate::kbit(70) && goodput < Rate::kbit(85), "{}: {goodput}", stack.name);
     }
 }
 

@@ -40,7 +40,7 @@ macro_rules! quic_peer {
         use $quic::crypto::rustls::{QuicClientConfig, QuicServerConfig};
         use $quic::{
             ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig,
-            Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
+            ServerConfig, StreamId, TransportConfig,
         };
         use std::net::SocketAddr;
         use std::sync::Arc;
@@ -52,14 +52,16 @@ macro_rules! quic_peer {
             connection: Option<(ConnectionHandle, Connection)>,
             remote: SocketAddr,
             origin: Instant,
-            /// The stream of the data.
-            stream: Option<StreamId>,
+            /// The stream that this end sends.
+            sends: Option<StreamId>,
+            /// The stream that it reads.
+            reads: Option<StreamId>,
             timeout: Option<Time>,
             /// What the endpoint sends without a connection.
             buffer: Vec<u8>,
         }
 
-        /// Both ends of a connection: the client, which sends, and the server. Everything but the windows of flow control is the
+        /// Makes both ends of a connection: the client, which sends, and the server. Everything but the windows of flow control is the
         /// stack's default.
         pub fn ends(control: Arc<dyn ControllerFactory + Send + Sync>) -> [Box<dyn Peer>; 2] {
             let (client, server) = tls::configs();
@@ -76,7 +78,7 @@ macro_rules! quic_peer {
                 config.rng_seed(Some(quic::SEEDS[usize::from(host - 1)]));
                 let ($config, $server) = (Arc::new(config), server);
                 let (endpoint, remote) = ($endpoint, quic::address(3 - host));
-                Quic { endpoint, connection: None, remote, origin, stream: None, timeout: None, buffer: Vec::new() }
+                Quic { endpoint, connection: None, remote, origin, sends: None, reads: None, timeout: None, buffer: Vec::new() }
             };
             let server = QuicServerConfig::try_from(server).expect("TLS 1.3 is what QUIC needs");
             let mut server = ServerConfig::with_crypto(Arc::new(server));
@@ -114,10 +116,10 @@ macro_rules! quic_peer {
 
             fn write(&mut self, stream: &mut Stream) {
                 let Some((_, connection)) = &mut self.connection else { return };
-                if self.stream.is_none() && stream.unwritten() > 0 {
-                    self.stream = connection.streams().open(Dir::Uni);
+                if self.sends.is_none() && stream.unwritten() > 0 {
+                    self.sends = connection.streams().open(Dir::Uni);
                 }
-                let Some(id) = self.stream else { return };
+                let Some(id) = self.sends else { return };
                 while stream.unwritten() > 0 {
                     let piece = stream.unwritten().min(quic::PIECE.len() as u64) as usize;
                     let Ok(taken @ 1..) = connection.send_stream(id).write(&quic::PIECE[..piece]) else { break };
@@ -127,10 +129,10 @@ macro_rules! quic_peer {
 
             fn read(&mut self, stream: &mut Stream) {
                 let Some((_, connection)) = &mut self.connection else { return };
-                if self.stream.is_none() {
-                    self.stream = connection.streams().accept(Dir::Uni);
+                if self.reads.is_none() {
+                    self.reads = connection.streams().accept(Dir::Uni);
                 }
-                let Some(id) = self.stream else { return };
+                let Some(id) = self.reads else { return };
                 let mut incoming = connection.recv_stream(id);
                 let Ok(mut chunks) = incoming.read(true) else { return };
                 while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
@@ -195,17 +197,11 @@ macro_rules! quic_peer {
 
             fn application(&mut self, stream: &mut Stream, now: Time) {
                 if let Some((_, connection)) = &mut self.connection {
-                    while let Some(event) = connection.poll() {
-                        if let Event::Stream(StreamEvent::Finished { .. }) = event {
-                            self.stream = None;
-                        }
-                    }
+                    // What they say is found again in the streams.
+                    while connection.poll().is_some() {}
                 }
-                if stream.unwritten() > 0 {
-                    self.write(stream);
-                } else {
-                    self.read(stream);
-                }
+                self.write(stream);
+                self.read(stream);
                 self.settle(now);
             }
 
