@@ -134,10 +134,12 @@ impl End {
             return Ok(Some(PeerDatagram { slot, ip_len: ip_len as u32, ecn }));
         }
         underway.free.push(slot);
-        match sends {
-            true if ip_len > MTU => Err(PeerFaultKind::TooLong(ip_len)),
-            true => Err(PeerFaultKind::Flood),
-            false => Ok(None),
+        if !sends {
+            Ok(None)
+        } else if ip_len > MTU {
+            Err(PeerFaultKind::TooLong(ip_len))
+        } else {
+            Err(PeerFaultKind::Flood)
         }
     }
 
@@ -308,3 +310,6 @@ impl Endpoint for Peers {
         size_of::<Peers>() + datagrams + self.underway.datagrams.capacity() * size_of::<Datagram>()
     }
 }
+
+#[cfg(test)]
+mod tests;
