@@ -230,8 +230,8 @@ impl Snapshot {
         (self.time_s - earlier.time_s).max(1e-9)
     }
 
-    /// The figures as text: a few lines, and a table of flows. Of those at most `most` with the largest backlog are
-    /// shown. `rate` is what has been sent since an earlier look, bit/s.
+    /// The figures as text: a few lines, and a table of at most `most` flows, those with the largest backlog.
+    /// `rate` is what has been sent since an earlier look, bit/s.
     pub fn text(&self, most: usize, rate: Option<f64>) -> String {
         let mut text = format!("{}  {}  {}", self.interface, self.direction, self.queue);
         if self.direction == Direction::Ingress {

@@ -71,7 +71,7 @@ figures! {
 
 /// Bits of a full-sized packet.
 const FULL: f64 = 12_000.0;
-/// A flow has the link when it has this part of it, for so many samples.
+/// The share of the link that counts as all of it, and the number of samples over which the flow must have it.
 const RISEN: (f64, usize) = (0.9, 5);
 
 impl Figure {
@@ -111,7 +111,7 @@ impl Window<'_> {
             Figure::Delay => mean(&delays()?),
             Figure::DelayMax => max(&delays()?),
             Figure::DelayMin => min(&delays()?),
-            Figure::Drops => Some(self.drops()?),
+            Figure::Drops => self.drops(),
             Figure::Loss => {
                 let sent = mean(&self.of_hop("throughput_mbit")?)? * 1e6 * self.length() / FULL;
                 let drops = self.drops()?;

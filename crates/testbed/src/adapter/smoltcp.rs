@@ -25,7 +25,7 @@ pub struct Smoltcp {
     piece: Vec<u8>,
 }
 
-/// Both ends of a connection: the one that opens it and sends, and the one that listens.
+/// Makes both ends of a connection: the client, which connects and sends, and the server, which listens.
 pub fn ends(control: CongestionControl) -> [Box<dyn Peer>; 2] {
     let mut client = Smoltcp::new(1, control);
     let server_address = (IpAddress::Ipv4(address(2)), PORT);
@@ -115,7 +115,7 @@ impl Peer for Smoltcp {
     }
 }
 
-/// A device whose packets are in memory.
+/// A network device that queues its packets in memory.
 #[derive(Default)]
 struct Memory {
     arrived: VecDeque<Vec<u8>>,
