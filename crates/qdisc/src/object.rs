@@ -334,7 +334,7 @@ mod tests {
             };
             let len = layout.variables.values().map(end).max().expect("variables");
             let memory = Memory { layout: &layout, bytes: &vec![0; len as usize] };
-            let attachment = Attachment { program: name.into(), layout: layout.clone(), ..attachment() };
+            let attachment = Attachment { program: (*name).into(), layout: layout.clone(), ..attachment() };
             let snapshot = Snapshot::new(&attachment, true, &memory, 0).expect("all figures");
             let shown = [snapshot.cocoa.is_some(), snapshot.cp.is_some(), snapshot.lfq.is_some()];
             assert_eq!(shown, ["cocoa", "cp", "lfq"].map(|program| program == *name));
