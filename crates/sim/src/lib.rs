@@ -11,6 +11,7 @@ mod large_pages;
 mod media;
 mod outcome;
 mod parallel;
+#[cfg(feature = "peers")]
 mod peers;
 mod quic;
 mod ranges;
@@ -33,6 +34,7 @@ use narrows_world::record::packets::most_packets;
 pub use narrows_world::{Budget, Cancelled, Partition, Run, Unwatched, Wanted, Watch};
 use narrows_world::{Memory, World, WorldError};
 use parallel::Windows;
+#[cfg(feature = "peers")]
 pub use peers::{PeerFault, PeerFaultKind};
 pub use session::Session;
 use std::fmt;

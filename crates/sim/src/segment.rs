@@ -50,6 +50,7 @@ pub(crate) enum Returning {
     /// A report of a call's receiver.
     Report(Report),
     /// A datagram of a [peer](narrows_world::peer::Peer).
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only peers send it"))]
     Datagram(PeerDatagram),
 }
 

@@ -1,9 +1,11 @@
 //! A run that its caller advances step by step, and sees between two steps: for environments in which a learner acts, and for pictures
 //! that move. What happens does not depend on the lengths of the steps, and is what happens in [`run`](crate::run).
 use crate::budget::Stopped;
+#[cfg(feature = "peers")]
 use crate::peers::{PeerFault, Peers};
 use crate::segment::Segment;
 use crate::side::{NoFigures, Recorded, Side, Whole};
+#[cfg(feature = "peers")]
 use crate::transport::Transport;
 use crate::view::Parts;
 use crate::world::World;
@@ -14,6 +16,7 @@ use narrows_results::packets::PacketLog;
 use narrows_scenario::Scenario;
 use narrows_world::meters::Meters;
 use narrows_world::network::Network;
+#[cfg(feature = "peers")]
 use narrows_world::peer::Peer;
 use narrows_world::{Packets, Run, Unwatched, Wanted, Watch};
 
@@ -35,12 +38,14 @@ impl Session {
     ///
     /// # Panics
     /// If the run has begun, or there is no such flow.
+    #[cfg(feature = "peers")]
     pub fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]) {
         assert!(self.events() == 0, "peers are attached before the run begins");
         self.world.attach(flow, ends);
     }
 
     /// The two ends of an attached flow, and why they were silenced, if they were; `None` for other flows.
+    #[cfg(feature = "peers")]
     pub fn peers(&self, flow: usize) -> Option<([&dyn Peer; 2], Option<&PeerFault>)> {
         let Transport::Peers(peers) = &self.world.parts().flows[flow].transport else { return None };
         Some((peers.ends(), peers.fault()))
@@ -130,6 +135,7 @@ pub(crate) trait Stepped: Send {
     /// See [`Session::forget`].
     fn forget(&mut self);
     /// See [`Session::attach`].
+    #[cfg(feature = "peers")]
     fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]);
 }
 
@@ -178,6 +184,7 @@ impl<S: Side<Uplink = Network<Segment>, Returns = ()> + Send> Stepped for World<
         self.hosts.recorder.iter_mut().for_each(|recorder| recorder.forget());
     }
 
+    #[cfg(feature = "peers")]
     fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]) {
         self.hosts.flows[flow].transport = Transport::Peers(Box::new(Peers::new(ends)));
     }

@@ -2,8 +2,10 @@
 //! handles an event is compiled once for each transport ([`dispatch`]).
 use crate::endpoint::{Armed, Awaited, Connection, Endpoint, Records};
 use crate::media::Media;
+#[cfg(feature = "peers")]
 use crate::peers::Peers;
 use crate::quic::Quic;
+use crate::segment::Segment;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use narrows_core::{Rng, Span, Time};
@@ -17,6 +19,7 @@ pub(crate) enum Transport {
     Quic(Box<Quic>),
     Udp(Udp),
     Media(Box<Media>),
+    #[cfg(feature = "peers")]
     Peers(Box<Peers>),
 }
 
@@ -36,7 +39,9 @@ macro_rules! carried {
         })*
     };
 }
-carried!(Tcp, Quic, Udp, Media, Peers);
+carried!(Tcp, Quic, Udp, Media);
+#[cfg(feature = "peers")]
+carried!(Peers);
 
 /// Calls a function that is generic over [`Endpoint`], for the transport of a flow. TCP's comes without a jump through a table.
 macro_rules! dispatch {
@@ -61,6 +66,7 @@ macro_rules! dispatch {
                 core::hint::cold_path();
                 $call
             }
+            #[cfg(feature = "peers")]
             Transport::Peers(_) => {
                 type $End = $crate::peers::Peers;
                 core::hint::cold_path();
@@ -79,6 +85,7 @@ macro_rules! each {
             Transport::Quic($ends) => $call,
             Transport::Udp($ends) => $call,
             Transport::Media($ends) => $call,
+            #[cfg(feature = "peers")]
             Transport::Peers($ends) => $call,
         }
     };
@@ -151,6 +158,15 @@ impl Transport {
     /// See [`Endpoint::records`].
     pub(crate) fn records(&mut self) -> Records<'_> {
         each!(self, ends => ends.records())
+    }
+
+    /// The network has dropped one of its packets.
+    #[inline]
+    pub(crate) fn dropped(&mut self, _segment: &Segment) {
+        #[cfg(feature = "peers")]
+        if let Transport::Peers(peers) = self {
+            peers.dropped(_segment.tag);
+        }
     }
 
     /// See [`Endpoint::heap_bytes`].

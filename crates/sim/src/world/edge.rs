@@ -4,7 +4,6 @@ use crate::event::EventKind;
 use crate::host::{Flow, Routes};
 use crate::segment::{Segment, SegmentKind};
 use crate::side::Side;
-use crate::transport::Transport;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
 use narrows_world::network::{Decision, Due, Edge, Network};
@@ -38,9 +37,7 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
     fn dropped(&mut self, meta: &PacketMeta, segment: &Segment, _: DropReason) {
         let flow = &mut self.flows[meta.flow.0 as usize];
         flow.record.lost += 1;
-        if let Transport::Peers(peers) = &mut flow.transport {
-            peers.dropped(segment.tag);
-        }
+        flow.transport.dropped(segment);
     }
 
     #[inline(always)]
