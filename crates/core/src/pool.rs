@@ -61,17 +61,26 @@ impl Pool {
     /// Stores a packet; reuses the slot freed last.
     #[inline]
     pub fn insert(&mut self, meta: PacketMeta) -> PacketId {
+        self.insert_like(&meta, |_| {})
+    }
+
+    /// The same for a copy of these metadata that is changed in its slot.
+    #[inline(always)]
+    pub fn insert_like(&mut self, meta: &PacketMeta, change: impl FnOnce(&mut PacketMeta)) -> PacketId {
         self.live += 1;
-        let slot = Slot { meta, next: None, prev: None };
-        if let Some(id) = self.free {
-            let at = &mut self.slots[id.index()];
-            self.free = at.next;
-            *at = slot;
-            id
-        } else {
-            self.slots.push(slot);
-            PacketId::from_index(self.slots.len() - 1)
-        }
+        let id = self.free.unwrap_or_else(|| self.add_slot());
+        let slot = &mut self.slots[id.index()];
+        self.free = slot.next;
+        *slot = Slot { meta: *meta, next: None, prev: None };
+        change(&mut slot.meta);
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_slot(&mut self) -> PacketId {
+        self.slots.push(Slot { meta: PacketMeta::default(), next: None, prev: None });
+        PacketId::from_index(self.slots.len() - 1)
     }
 
     /// Takes a packet out. It must be in no chain.

@@ -14,7 +14,7 @@ use crate::udp::Udp;
 use crate::world::prefetch::Prefetch;
 use crate::world::{Hosts, World};
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::{Ecn, HostId, Rng, Span, Time};
+use narrows_core::{Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
 use narrows_scenario::limits;
 use narrows_scenario::model;
 use narrows_scenario::traffic::Video;
@@ -102,7 +102,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             let record = FlowRecord::new(tracked, digits);
             let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
             let routes = [routes, second].map(|n| n as u32);
-            let member = Member { scenario, group, member, index, routes, digits };
+            let member = Member { scenario, group, member, index, table: &hosts.routes, routes, digits };
             let flow = member.flow(record, verdicts, &mut pipes);
             if S::HAS_SENDERS {
                 hosts.events.schedule(flow.start, EventKind::App, index);
@@ -127,7 +127,8 @@ struct Member<'a> {
     member: u32,
     /// Its index among all flows.
     index: usize,
-    /// Indices of the routes of its first and its second subflow.
+    /// All routes, and the indices of those of its first and its second subflow.
+    table: &'a [Routes],
     routes: [u32; 2],
     /// Decimal digits of its distributions.
     digits: u8,
@@ -211,8 +212,26 @@ impl Member<'_> {
             _ => &group.route,
         };
         let delay = build::behind(scenario, group, route, build::rtt(scenario, group, member));
-        let hash = hash(scenario, group, member, subflow);
-        Place { routes: self.routes[subflow], pipe: pipe_of(pipes, delay), hash }
+        let index = self.routes[subflow];
+        let Routes { there, back, from: src, to: dst, dscp, .. } = &self.table[index as usize];
+        let (&hop, rest) = there.split_first().expect("a route has a hop");
+        let meta = PacketMeta {
+            hash: hash(scenario, group, member, subflow),
+            flow: FlowId(self.index as u32),
+            src: *src,
+            dst: *dst,
+            dscp: *dscp,
+            ..PacketMeta::default()
+        };
+        Place {
+            routes: index,
+            pipe: pipe_of(pipes, delay),
+            hop,
+            // At most 65 535, because a route has at most 65 536 hops.
+            hops_left: rest.len() as u16,
+            returns_over_hops: !back.is_empty(),
+            meta,
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! implements [`Endpoint`] in its own file.
 use crate::segment::{Returning, Segment};
 use narrows_core::congestion::{ControllerConfig, Marks};
-use narrows_core::{Ecn, Rate, Rng, Span, Time};
+use narrows_core::{Ecn, PacketMeta, Rate, Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::application::Messages;
 use narrows_world::record::verdict::VerdictRecord;
@@ -165,8 +165,27 @@ pub(crate) struct Place {
     pub(crate) routes: u32,
     /// Index of the pipe through which its acknowledgments return.
     pub(crate) pipe: u32,
-    /// Hash of its 5-tuple.
-    pub(crate) hash: u32,
+    /// What each packet needs of the routes: the first hop, and the number of hops after it.
+    pub(crate) hop: u16,
+    pub(crate) hops_left: u16,
+    /// Whether there are hops on the way back.
+    pub(crate) returns_over_hops: bool,
+    /// The metadata that the sender's packets have in common.
+    pub(crate) meta: PacketMeta,
+}
+
+/// Bits of a packet's header that are its own, not its flow's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HeaderBits {
+    pub(crate) ecn: Ecn,
+    pub(crate) spin: bool,
+}
+
+impl HeaderBits {
+    #[inline(always)]
+    pub(crate) fn write(self, meta: &mut PacketMeta) {
+        (meta.ecn, meta.spin) = (self.ecn, self.spin);
+    }
 }
 
 /// The receiver's response to an arriving packet.
@@ -184,8 +203,7 @@ pub(crate) struct Arrival {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) segment: Segment,
-    pub(crate) ecn: Ecn,
-    pub(crate) spin: bool,
+    pub(crate) bits: HeaderBits,
 }
 
 /// State common to connections of all transports; its fields are in the order of their use, as in [`crate::host::Flow`].

@@ -93,15 +93,6 @@ pub(crate) struct Routes {
     pub(crate) splits: bool,
 }
 
-impl Routes {
-    /// The number of hops after the first on the route there.
-    #[inline]
-    pub(crate) fn hops_left(&self) -> u16 {
-        // At most 65 535, because a route has at most 65 536 hops.
-        (self.there.len() - 1) as u16
-    }
-}
-
 impl Flow {
     /// The place of a subflow.
     #[inline]

@@ -1,5 +1,5 @@
 //! A [video call](narrows_world::call) as an endpoint of the simulator.
-use crate::endpoint::{Armed, Arrival, Endpoint, Outgoing, Place, Records};
+use crate::endpoint::{Armed, Arrival, Endpoint, HeaderBits, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{Ecn, Span, Time};
@@ -59,11 +59,12 @@ impl Endpoint for Media {
     fn poll_transmit(&mut self, place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
         let leaving = self.call.poll_transmit(header, now)?;
         if let Some(flow) = self.new_port_of {
-            place.hash = mix(place.hash.wrapping_add(1), flow);
+            let hash = &mut place.meta.hash;
+            *hash = mix(hash.wrapping_add(1), flow);
         }
         let transit = narrows_world::network::Transit::new(leaving.ip_len, 0);
         let segment = Segment { seq: leaving.number, transit, ..Segment::default() };
-        Some(Outgoing { segment, ecn: self.ecn, spin: false })
+        Some(Outgoing { segment, bits: HeaderBits { ecn: self.ecn, spin: false } })
     }
 
     fn next_pace(&self, now: Time) -> Option<Time> {

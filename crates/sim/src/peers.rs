@@ -2,7 +2,7 @@
 //!
 //! The datagrams stay here while they are underway; the network carries their places. A peer that does what no network can carry is
 //! silenced, with the reason, so that the run ends and its caller can name the fault.
-use crate::endpoint::{Armed, Arrival, Awaited, Endpoint, Outgoing, Place};
+use crate::endpoint::{Armed, Arrival, Awaited, Endpoint, HeaderBits, Outgoing, Place};
 use crate::segment::{PeerDatagram, Returning, Segment};
 use narrows_core::{Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -271,7 +271,7 @@ impl Endpoint for Peers {
         let sent = self.sender.transmit(&mut self.underway, now);
         let PeerDatagram { slot, ip_len, ecn } = self.keep(true, now, sent).flatten()?;
         let segment = Segment { seq: now.as_ns(), transit: Transit::new(ip_len, 0), tag: slot, ..Segment::default() };
-        Some(Outgoing { segment, ecn, spin: false })
+        Some(Outgoing { segment, bits: HeaderBits { ecn, spin: false } })
     }
 
     fn next_pace(&self, now: Time) -> Option<Time> {

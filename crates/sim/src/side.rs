@@ -2,6 +2,7 @@
 //!
 //! The sides differ in where a packet goes when it leaves its sender and when it returns from the network. Each is a type, so a
 //! run on one thread has no branches for the others.
+use crate::endpoint::HeaderBits;
 use crate::host::InFlight;
 use crate::large_pages;
 use crate::segment::{Returning, Segment};
@@ -91,8 +92,8 @@ pub(crate) trait Uplink {
     fn new(scenario: &Scenario, samples: usize) -> Self;
     /// Reserves memory for this many packets, in large pages.
     fn reserve(&mut self, packets: usize);
-    /// A packet leaves its sender and enters the first hop of its route.
-    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment);
+    /// A packet leaves its flow's sender and enters the first hop of its route.
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, flow: usize, segment: Segment, bits: HeaderBits);
     /// A packet leaves its receiver and enters the first hop of its way back.
     fn answer<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer);
     /// A link, a pipe or a queue's timer is due.
@@ -133,12 +134,14 @@ impl Uplink for Network<Segment> {
     }
 
     #[inline(always)]
-    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
-        let id = self.insert(meta, segment);
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, flow: usize, segment: Segment, bits: HeaderBits) {
+        let (place, now) = (hosts.flows[flow].place_of(segment.subflow), hosts.now);
+        let hop = usize::from(place.hop);
+        let id = self.insert_at(hop, &place.meta, segment, now, |meta| bits.write(meta));
         if S::RECORDS {
             hosts.record(|recorder, _| recorder.enters(id));
         }
-        self.offer(hop, id, hosts.now, hosts);
+        self.enqueue(hop, id, now, hosts);
     }
 
     fn answer<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, answer: Answer) {
@@ -184,9 +187,11 @@ impl Uplink for Vec<Departure> {
     fn reserve(&mut self, _packets: usize) {}
 
     #[inline(always)]
-    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, hop: usize, meta: PacketMeta, segment: Segment) {
-        let meta = PacketMeta { arrived: hosts.now, ..meta };
-        self.push(Departure { meta, segment, hop: hop as u16 });
+    fn send<S: Side<Uplink = Self>>(&mut self, hosts: &mut Hosts<S>, flow: usize, segment: Segment, bits: HeaderBits) {
+        let place = hosts.flows[flow].place_of(segment.subflow);
+        let mut meta = PacketMeta { arrived: hosts.now, ..place.meta };
+        bits.write(&mut meta);
+        self.push(Departure { meta, segment, hop: place.hop });
     }
 
     fn answer<S: Side<Uplink = Self>>(&mut self, _hosts: &mut Hosts<S>, hop: usize, _: PacketMeta, _: Answer) {

@@ -1,5 +1,5 @@
 //! Datagrams at the application's rate, without any feedback.
-use crate::endpoint::{Arrival, Endpoint, Outgoing, Place};
+use crate::endpoint::{Arrival, Endpoint, HeaderBits, Outgoing, Place};
 use crate::segment::{Returning, Segment};
 use narrows_core::queue::parts::flow_table::mix;
 use narrows_core::{Ecn, Time};
@@ -45,10 +45,11 @@ impl Endpoint for Udp {
     fn poll_transmit(&mut self, place: &mut Place, header: u32, now: Time) -> Option<Outgoing> {
         let payload = self.waiting.take()?;
         if let Some(flow) = self.new_port_of {
-            place.hash = mix(place.hash.wrapping_add(1), flow);
+            let hash = &mut place.meta.hash;
+            *hash = mix(hash.wrapping_add(1), flow);
         }
         let transit = Transit::new(payload + header, 0);
         let segment = Segment { seq: now.as_ns(), transit, ..Segment::default() };
-        Some(Outgoing { segment, ecn: self.ecn, spin: false })
+        Some(Outgoing { segment, bits: HeaderBits { ecn: self.ecn, spin: false } })
     }
 }

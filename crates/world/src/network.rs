@@ -198,7 +198,13 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     /// Stores a packet that is about to be offered.
     #[inline]
     pub fn insert(&mut self, meta: PacketMeta, packet: P) -> PacketId {
-        let id = self.pool.insert(meta);
+        self.insert_like(&meta, packet, |_| {})
+    }
+
+    /// The same for a copy of these metadata that is changed in its place.
+    #[inline(always)]
+    fn insert_like(&mut self, meta: &PacketMeta, packet: P, change: impl FnOnce(&mut PacketMeta)) -> PacketId {
+        let id = self.pool.insert_like(meta, change);
         match self.packets.get_mut(id.index()) {
             Some(slot) => *slot = packet,
             None => self.packets.push(packet),
@@ -234,19 +240,39 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         self.pool.live()
     }
 
-    /// A packet arrives at a hop.
+    /// Stores a packet that arrives unmarked at a hop now, with a copy of these metadata that is changed in its place.
+    /// [`Network::enqueue`] is called next.
     #[inline(always)]
+    pub fn insert_at(
+        &mut self,
+        hop: usize,
+        meta: &PacketMeta,
+        mut packet: P,
+        now: Time,
+        change: impl FnOnce(&mut PacketMeta),
+    ) -> PacketId {
+        let len = self.hops[hop].length_of(packet.as_mut());
+        self.insert_like(meta, packet, |meta| {
+            (meta.arrived, meta.len) = (now, len);
+            change(meta);
+        })
+    }
+
+    /// A stored packet arrives at a hop.
+    #[inline]
     pub fn offer<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
-        let hop = &mut self.hops[hop_index];
+        let hop = &self.hops[hop_index];
         let transit = self.packets[id.index()].as_mut();
         let meta = self.pool.meta_mut(id);
-        meta.arrived = now;
-        meta.depart = Time::ZERO;
-        meta.len = match &hop.framing {
-            Some(framing) => framing.length_of(transit.ip_len, 1 + u32::from(transit.extra_segments)),
-            None => transit.ip_len,
-        };
         transit.marked = meta.ecn == Ecn::Ce;
+        (meta.arrived, meta.depart, meta.len) = (now, Time::ZERO, hop.length_of(transit));
+        self.enqueue(hop_index, id, now, edge);
+    }
+
+    /// The queue of the hop at which a packet arrives takes it.
+    #[inline(always)]
+    pub fn enqueue<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
+        let hop = &mut self.hops[hop_index];
         if E::FIGURES {
             hop.record.offered();
         }
@@ -523,6 +549,15 @@ impl<P> Network<P> {
 }
 
 impl Hop {
+    /// The length on its link of a packet, bytes.
+    #[inline]
+    fn length_of(&self, transit: &Transit) -> u32 {
+        match &self.framing {
+            Some(framing) => framing.length_of(transit.ip_len, 1 + u32::from(transit.extra_segments)),
+            None => transit.ip_len,
+        }
+    }
+
     /// Makes sure that the link is polled at this time.
     #[inline(always)]
     fn wake_at<P, E: Edge<P>>(&mut self, index: usize, at: Time, edge: &mut E) {

@@ -73,8 +73,8 @@ impl Peer for OwnSender {
         {
             let Flow { transport, place, header, .. } = &mut own.flow;
             let out = Tcp::of(transport).and_then(|tcp| tcp.poll_transmit(place, *header, now));
-            if let Some(Outgoing { segment, ecn, .. }) = out {
-                own.send(segment, segment.transit.ip_len, ecn);
+            if let Some(Outgoing { segment, bits }) = out {
+                own.send(segment, segment.transit.ip_len, bits.ecn);
             }
         }
         own.leaving.pop_front().is_some_and(|(number, ip_len, ecn)| written(datagram, number, ip_len, ecn))

@@ -1,6 +1,6 @@
 //! Both ends of a QUIC connection, as an [`Endpoint`].
 use super::{Datagram as Sent, Incoming, Receiver, Sender};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records};
+use crate::endpoint::{Arrival, Connection, Endpoint, HeaderBits, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -98,7 +98,7 @@ impl Endpoint for Quic {
         }
         let segment =
             Segment { seq: number, tag: chunk, transit: Transit::new(ip_len, 0), subflow, ..Segment::default() };
-        Some(Outgoing { segment, ecn: self.connection.ecn, spin: false })
+        Some(Outgoing { segment, bits: HeaderBits { ecn: self.connection.ecn, spin: false } })
     }
 
     #[inline(never)]

@@ -1,6 +1,6 @@
 //! Both ends of a TCP connection, as an [`Endpoint`].
 use super::{Incoming, Receiver, Sender, Transmission as Sent, milliseconds};
-use crate::endpoint::{Arrival, Connection, Endpoint, Outgoing, Place, Records};
+use crate::endpoint::{Arrival, Connection, Endpoint, HeaderBits, Outgoing, Place, Records};
 use crate::segment::{Returning, Segment};
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
@@ -92,7 +92,7 @@ impl Endpoint for Tcp {
         let transit =
             Transit::new(len + header * (1 + u32::from(extra_segments)), 0).with_extra_segments(extra_segments);
         let segment = Segment { seq, transit, tag: milliseconds(now), cwr, ..Segment::default() };
-        Some(Outgoing { segment, ecn: self.connection.ecn, spin: self.spin.value })
+        Some(Outgoing { segment, bits: HeaderBits { ecn: self.connection.ecn, spin: self.spin.value } })
     }
 
     #[inline(always)]

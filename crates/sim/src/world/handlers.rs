@@ -1,13 +1,13 @@
 //! Handlers for the two ends of a flow: packets at the receiver, acknowledgments and timers at the sender, and the packets that
 //! both send.
 use super::{Hosts, arm};
-use crate::endpoint::{Armed, Endpoint, Outgoing, Place, Syn};
+use crate::endpoint::{Armed, Endpoint, HeaderBits, Outgoing, Syn};
 use crate::event::{EventKind, Events};
-use crate::host::{InFlight, Routes};
+use crate::host::InFlight;
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Departure, Side, Uplink as _};
 use crate::transport::{Carried, Transport, dispatch};
-use narrows_core::{Dscp, Ecn, FlowId, PacketId, PacketMeta, Time};
+use narrows_core::{Dscp, Ecn, PacketId, PacketMeta, Time};
 use narrows_world::network::{Network, Transit};
 
 impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
@@ -42,8 +42,10 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
     #[inline(never)]
     pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
         let &Departure { meta, segment, hop } = departure;
+        let hop = usize::from(hop);
         self.now = meta.arrived;
-        network.send(self, usize::from(hop), meta, segment);
+        let id = network.insert_at(hop, &meta, segment, self.now, |_| {});
+        network.enqueue(hop, id, self.now, self);
     }
 }
 
@@ -105,11 +107,11 @@ impl<S: Side> Hosts<S> {
         if S::RECORDS {
             self.record_answer(flow_index, &what);
         }
-        let routes = &self.routes[self.flows[flow_index].place_of(what.subflow()).routes as usize];
-        if routes.back.is_empty() {
-            return self.return_now(flow_index, what);
+        if self.flows[flow_index].place_of(what.subflow()).returns_over_hops {
+            self.return_over_hops(network, flow_index, what);
+        } else {
+            self.return_now(flow_index, what);
         }
-        self.return_over_hops(network, flow_index, what);
     }
 
     /// Sends a packet to the first hop of the way back.
@@ -124,7 +126,7 @@ impl<S: Side> Hosts<S> {
         let hops_left = (routes.back.len() - 1) as u16;
         let (ecn, tag) = what.carried();
         let segment = Segment { transit: Transit::new(ip_len, hops_left), tag, kind, subflow, ..Segment::default() };
-        let there = metadata(flow_index, place, routes);
+        let there = place.meta;
         let (ack, role) = what.visible();
         // The same 5-tuple in reverse, without the sender's code point.
         let (src, dst) = (there.dst, there.src);
@@ -240,37 +242,35 @@ impl<S: Side> Hosts<S> {
             let Some(out) = ends.poll_transmit(&mut flow.place, flow.header, self.now) else {
                 return arm_sender(&mut self.events, ends, flow_index, self.now);
             };
-            let place = *flow.place_of(out.segment.subflow);
-            self.launch(network, flow_index, &place, out);
+            self.launch(network, flow_index, out);
         }
     }
 
     /// A packet leaves its sender.
     #[inline(always)]
-    fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, place: &Place, out: Outgoing) {
-        let Outgoing { segment: Segment { seq, transit, tag, kind, cwr, subflow }, ecn, spin } = out;
-        let routes = &self.routes[place.routes as usize];
-        let meta = PacketMeta { ecn, spin, ..metadata(flow_index, place, routes) };
-        let hop = usize::from(routes.there[0]);
+    fn launch(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
+        // Taken apart and made of single fields, so that each is written to its place and nowhere else.
+        let Outgoing { segment: Segment { seq, transit, tag, kind, cwr, subflow }, bits } = out;
         let Transit { ip_len, extra_segments, .. } = transit;
-        if extra_segments > 0 && routes.splits {
-            return self.launch_segments(network, flow_index, place, out);
+        let place = self.flows[flow_index].place_of(subflow);
+        let transit = Transit::new(ip_len, place.hops_left).with_extra_segments(extra_segments);
+        if extra_segments > 0 && self.routes[place.routes as usize].splits {
+            let segment = Segment { seq, transit, tag, kind, cwr, subflow };
+            return self.launch_segments(network, flow_index, Outgoing { segment, bits });
         }
-        // Made of single fields, so that each is written to its place and nowhere else.
-        let transit = Transit::new(ip_len, routes.hops_left()).with_extra_segments(extra_segments);
         let segment = Segment { seq, transit, tag, kind, cwr, subflow };
         self.meter.on_packet();
         if S::RECORDS {
-            self.record_departure(flow_index, &segment, ecn);
+            self.record_departure(flow_index, &segment, bits.ecn);
         }
-        network.send(self, hop, meta, segment);
+        network.send(self, flow_index, segment, bits);
     }
 
     /// The first queue takes a packet of several segments apart: each enters by itself, and the first keeps the CWR flag (Linux
     /// `tcp_gso_segment`).
     #[cold]
     #[inline(never)]
-    fn launch_segments(&mut self, network: &mut S::Uplink, flow_index: usize, place: &Place, out: Outgoing) {
+    fn launch_segments(&mut self, network: &mut S::Uplink, flow_index: usize, out: Outgoing) {
         let Transit { ip_len: mut left, extra_segments, .. } = out.segment.transit;
         let flow = &self.flows[flow_index];
         let Transport::Tcp(tcp) = &flow.transport else { return };
@@ -281,7 +281,7 @@ impl<S: Side> Hosts<S> {
             let seq = out.segment.seq + u64::from(number);
             let segment =
                 Segment { seq, transit: Transit::new(ip_len, 0), cwr: out.segment.cwr && number == 0, ..out.segment };
-            self.launch(network, flow_index, place, Outgoing { segment, ..out });
+            self.launch(network, flow_index, Outgoing { segment, ..out });
         }
     }
 
@@ -344,21 +344,8 @@ impl<S: Side> Hosts<S> {
         let deadline = connection.syn_deadline();
         arm(&mut self.events, &mut connection.armed.retransmit, deadline, EventKind::Retransmit, flow_index);
         let segment = Segment { transit, kind: SegmentKind::Syn, ..Segment::default() };
-        let place = flow.place;
-        self.launch(network, flow_index, &place, Outgoing { segment, ecn: Ecn::NotEct, spin: false });
-    }
-}
-
-/// The metadata of a flow's packets on their way to the receiver.
-#[inline(always)]
-fn metadata(flow_index: usize, place: &Place, routes: &Routes) -> PacketMeta {
-    PacketMeta {
-        hash: place.hash,
-        flow: FlowId(flow_index as u32),
-        src: routes.from,
-        dst: routes.to,
-        dscp: routes.dscp,
-        ..PacketMeta::default()
+        let bits = HeaderBits { ecn: Ecn::NotEct, spin: false };
+        self.launch(network, flow_index, Outgoing { segment, bits });
     }
 }
 
