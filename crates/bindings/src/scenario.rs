@@ -2,6 +2,7 @@
 use crate::document::{self, Document};
 use crate::errors::{self, Whole};
 use narrows_core::Bytes;
+use narrows_core::netem::Loss;
 use narrows_core::params::ParamValue as _;
 use narrows_results::input::{self, TraceFiles};
 use narrows_scenario::bottleneck::{self, Bottleneck};
@@ -203,7 +204,7 @@ pub(crate) fn bottlenecks(
             duration,
             warmup: warmup.unwrap_or_else(|| Bottleneck::warmup(duration)),
             record_interval,
-            loss: 0.0,
+            loss: Loss::default(),
             ecn,
         };
         let queues = match queues {

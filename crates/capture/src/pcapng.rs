@@ -184,7 +184,7 @@ impl<S: Source, W: Write> Capture<S, W> {
     /// A drop counts at the interface behind the queue. What is lost behind the link has passed that.
     fn count_drop(&mut self, hop: u16, reason: Option<DropReason>) {
         let behind = self.interfaces.iter_mut().find(|counts| counts.place == Place::Behind(hop));
-        if let Some(counts) = behind.filter(|_| reason != Some(DropReason::LinkLoss)) {
+        if let Some(counts) = behind.filter(|_| reason.is_none_or(|reason| !reason.is_behind_link())) {
             counts.dropped += 1;
             counts.lately += 1;
         }
@@ -202,7 +202,7 @@ impl<S: Source, W: Write> Capture<S, W> {
                 Place::Before(_) | Place::Behind(_) => None,
             };
         };
-        let (reason, is_lost) = (reason.name(), reason == DropReason::LinkLoss);
+        let (reason, is_lost) = (reason.name(), reason.is_behind_link());
         match place {
             Place::Before(index) if index == drop.hop && !is_lost => {
                 let waited = at.since(event.at).as_secs_f64() * 1e3;

@@ -4,7 +4,7 @@
 use narrows_core::packet::Dscp;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
-use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
+use narrows_core::{Bytes, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, Time};
 use narrows_host::layout::Layout;
 use narrows_results::Series;
 use narrows_results::input::TraceFiles;
@@ -77,6 +77,8 @@ impl PathObserver for Flows {
     fn dropped(&mut self, meta: &PacketMeta, _: narrows_core::DropReason) {
         self.records[meta.flow.0 as usize].lost += 1;
     }
+
+    fn copied(&mut self, _: PacketId, _: PacketId) {}
 
     fn sampled(&mut self, now: Time, spacing: Span) {
         self.records.iter_mut().for_each(|record| record.sample(now, spacing, None));

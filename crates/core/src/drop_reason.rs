@@ -20,13 +20,17 @@ pub enum DropReason {
     Unclassified,
     /// The link's random loss.
     LinkLoss,
+    /// A bit was changed behind the link: the receiver's checksum fails.
+    Corrupted,
+    /// The delay line behind the link is at its limit.
+    DelayLine,
     /// An acknowledgment that a later one in the queue replaces.
     Superseded,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 9] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::QueueFull,
         DropReason::FlowLimit,
         DropReason::MemoryLimit,
@@ -35,8 +39,15 @@ impl DropReason {
         DropReason::Policed,
         DropReason::Unclassified,
         DropReason::LinkLoss,
+        DropReason::Corrupted,
+        DropReason::DelayLine,
         DropReason::Superseded,
     ];
+
+    /// Whether the packet had left its queue, and the link had sent it.
+    pub const fn is_behind_link(self) -> bool {
+        matches!(self, DropReason::LinkLoss | DropReason::Corrupted | DropReason::DelayLine)
+    }
 
     /// The name in results: `queue_full`.
     pub const fn name(self) -> &'static str {
@@ -49,6 +60,8 @@ impl DropReason {
             DropReason::Policed => "policed",
             DropReason::Unclassified => "unclassified",
             DropReason::LinkLoss => "link_loss",
+            DropReason::Corrupted => "corrupted",
+            DropReason::DelayLine => "delay_line",
             DropReason::Superseded => "superseded",
         }
     }

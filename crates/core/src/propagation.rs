@@ -1,13 +1,29 @@
 //! Propagation from a link to the next hop: a delay that is constant, changes in steps, or varies from packet to packet.
 //!
-//! A step counts for packets that are sent from its time on. No packet overtakes another: when the delay
+//! A step counts for packets that are sent from its time on. No packet overtakes another, unless the jitter says so: when the delay
 //! shrinks, packets that would catch up with earlier ones arrive together with the last of these. With jitter each packet draws its own
-//! delay, uniformly from [delay − jitter, delay + jitter]; one that would arrive before its predecessor arrives with it.
-//! Where packets follow each other more closely than the jitter, waiting for slow predecessors makes their mean delay longer
-//! than `delay`.
+//! delay: uniformly from [delay − jitter, delay + jitter], or from one of netem's distributions, of which the jitter is the unit. One that
+//! would arrive before its predecessor arrives with it. Where packets follow each other more closely than the jitter, waiting for slow
+//! predecessors makes their mean delay longer than `delay`.
 use crate::rng::Rng;
 use crate::time::{Span, Time};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+
+mod distribution;
+
+pub use distribution::Distribution;
+
+/// How the delay varies from packet to packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Jitter {
+    /// Half of the range of a uniform distribution, the unit of the others.
+    pub span: Span,
+    /// How delays are distributed.
+    pub distribution: Distribution,
+    /// Packets may arrive in another order than they were sent in.
+    pub overtakes: bool,
+}
 
 /// Computes when each packet of a link arrives.
 #[derive(Clone, Debug)]
@@ -19,32 +35,50 @@ pub struct Propagation {
     least: Span,
     most: Span,
     jitter: Span,
+    /// How delays are distributed, unless uniformly.
+    table: Option<Box<[i16]>>,
+    overtakes: bool,
     rng: Rng,
     /// Arrival time of the previous packet; the epoch before the first.
     last: Time,
 }
 
 impl Propagation {
-    /// A one-way delay that changes at these times, in increasing order; it is zero before the first of them. The jitter varies it both
-    /// ways, and is at most the shortest delay.
-    pub fn new(steps: &[(Time, Span)], jitter: Span, rng: Rng) -> Propagation {
+    /// A one-way delay that changes at these times, in increasing order; it is zero before the first of them. A uniform jitter varies it
+    /// both ways, and is at most the shortest delay.
+    pub fn new(steps: &[(Time, Span)], jitter: Jitter, rng: Rng) -> Propagation {
         let delays = || steps.iter().map(|&(_, delay)| delay);
         let (least, most) = (delays().min().unwrap_or(Span::ZERO), delays().max().unwrap_or(Span::ZERO));
         let mut later: VecDeque<(Time, Span)> = steps.iter().copied().collect();
         let first = later.pop_front_if(|(at, _)| *at == Time::ZERO);
         let delay = first.map_or(Span::ZERO, |(_, delay)| delay);
-        Propagation { delay, later, least, most, jitter: jitter.min(least), rng, last: Time::ZERO }
+        let Jitter { span, distribution, overtakes } = jitter;
+        let table = if span > Span::ZERO { distribution.table() } else { None };
+        let jitter = if table.is_some() { span } else { span.min(least) };
+        Propagation { delay, later, least, most, jitter, table, overtakes, rng, last: Time::ZERO }
     }
 
     /// Whether packets always arrive at the time at which they are sent.
     #[inline]
     pub fn is_instant(&self) -> bool {
-        self.most == Span::ZERO
+        self.most == Span::ZERO && self.jitter == Span::ZERO
+    }
+
+    /// Whether packets may arrive in another order than they were sent in.
+    pub fn overtakes(&self) -> bool {
+        self.overtakes && self.jitter > Span::ZERO
     }
 
     /// The shortest delay of any packet.
     pub fn shortest(&self) -> Span {
-        self.least - self.jitter
+        match &self.table {
+            None => self.least - self.jitter,
+            Some(table) => table
+                .iter()
+                .map(|&value| distribution::varied(self.least, self.jitter, value))
+                .min()
+                .unwrap_or(self.least),
+        }
     }
 
     /// When the packet that is sent at `sent` arrives. Calls are in the order of sending. Without jitter no random number is drawn.
@@ -56,12 +90,25 @@ impl Propagation {
         while let Some((_, delay)) = self.later.pop_front_if(|(at, _)| *at <= sent) {
             self.delay = delay;
         }
-        let own = match self.jitter {
-            Span::ZERO => sent + self.delay,
-            jitter => sent + (self.delay - jitter) + Span::ns(self.rng.below(2 * jitter.as_ns() + 1)),
-        };
+        let own = sent + self.own_delay();
+        if self.overtakes {
+            return own;
+        }
         self.last = self.last.max(own);
         self.last
+    }
+
+    /// The delay of one packet.
+    #[inline]
+    fn own_delay(&mut self) -> Span {
+        match (self.jitter, &self.table) {
+            (Span::ZERO, _) => self.delay,
+            (jitter, None) => (self.delay - jitter) + Span::ns(self.rng.below(2 * jitter.as_ns() + 1)),
+            (jitter, Some(table)) => {
+                let value = table[self.rng.below(table.len() as u64) as usize];
+                distribution::varied(self.delay, jitter, value)
+            }
+        }
     }
 }
 
@@ -77,7 +124,11 @@ mod tests {
     /// These delays from these milliseconds on.
     fn steps(steps: &[(u64, Span)], jitter: Span) -> Propagation {
         let steps: Vec<(Time, Span)> = steps.iter().map(|&(ms, delay)| (Time::ZERO + Span::ms(ms), delay)).collect();
-        Propagation::new(&steps, jitter, Rng::stream(1, "hop.link.jitter"))
+        Propagation::new(&steps, uniform(jitter), Rng::stream(1, "hop.link.jitter"))
+    }
+
+    fn uniform(span: Span) -> Jitter {
+        Jitter { span, ..Jitter::default() }
     }
 
     /// Arrivals of packets sent with this spacing.
@@ -93,7 +144,7 @@ mod tests {
             assert_eq!(at, sent + Span::ms(5));
         }
         assert_eq!(way.rng.next_u64(), before);
-        assert!(!way.is_instant() && Propagation::new(&[], Span::ZERO, way.rng).is_instant());
+        assert!(!way.is_instant() && Propagation::new(&[], Jitter::default(), way.rng).is_instant());
     }
 
     #[test]
@@ -147,5 +198,44 @@ mod tests {
         assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].1));
         assert!(all.iter().all(|(sent, at)| *sent <= *at && *at <= *sent + Span::ms(20)));
         assert!(all.windows(2).any(|pair| pair[0].1 == pair[1].1), "some wait for the one before");
+    }
+
+    #[test]
+    fn packets_overtake_each_other_if_they_may() {
+        let jitter = Jitter { span: Span::ms(10), distribution: Distribution::Uniform, overtakes: true };
+        let rng = || Rng::stream(1, "hop.link.jitter");
+        let mut way = Propagation::new(&[(Time::ZERO, Span::ms(10))], jitter, rng());
+        let all = arrivals(&mut way, Span::us(100), 10_000);
+        // Of two packets with independent delays the later one is first almost half of the time, if they are close.
+        let overtaken = all.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
+        assert!((4800..5000).contains(&overtaken), "{overtaken}");
+        assert!(way.overtakes());
+        let none = Propagation::new(&[(Time::ZERO, Span::ms(10))], Jitter { span: Span::ZERO, ..jitter }, rng());
+        assert!(!none.overtakes(), "without jitter there is nothing to overtake");
+        let mean = all.iter().map(|(sent, at)| at.since(*sent).as_ms_f64()).sum::<f64>() / 10_000.0;
+        assert!((mean - 10.0).abs() < 0.2, "none waits for another: {mean}");
+    }
+
+    #[test]
+    fn delays_have_netems_distributions() {
+        let way = |distribution| {
+            let jitter = Jitter { span: Span::ms(2), distribution, overtakes: true };
+            Propagation::new(&[(Time::ZERO, Span::ms(20))], jitter, Rng::stream(1, "hop.link.jitter"))
+        };
+        let below = |distribution, ms: f64| {
+            let all = arrivals(&mut way(distribution), Span::ms(1), 100_000);
+            all.iter().filter(|(sent, at)| at.since(*sent).as_ms_f64() < ms).count() as f64 / 100_000.0
+        };
+        // Φ(1) = 0.8413; the tables reach from −4 to +4.
+        assert!((below(Distribution::Normal, 22.0) - 0.8413).abs() < 0.005);
+        assert!((below(Distribution::Normal, 20.0) - 0.5).abs() < 0.007);
+        // A Pareto variable x with exponent 3, as 4/3 (x − 3/2): below its mean with 1 − (2/3)³ = 0.7037.
+        assert!((below(Distribution::Pareto, 20.0) - 0.7037).abs() < 0.006);
+        assert_eq!(way(Distribution::Normal).shortest(), Span::ms(12));
+        // 4/3 (1 − 3/2) = −2/3 of the jitter.
+        assert_eq!(way(Distribution::Pareto).shortest().as_ns() / 1000, 18_666);
+        let wide = Jitter { span: Span::ms(20), distribution: Distribution::Normal, overtakes: false };
+        let rng = Rng::stream(1, "hop.link.jitter");
+        assert_eq!(Propagation::new(&[(Time::ZERO, Span::ms(20))], wide, rng).shortest(), Span::ZERO);
     }
 }

@@ -15,6 +15,9 @@ impl Qdisc {
     /// The parent of the discipline at a device's root (`TC_H_ROOT`).
     pub const ROOT: (u16, u16) = (u16::MAX, u16::MAX);
 
+    /// The parent of what packets pass that come in at a device (`TC_H_CLSACT`).
+    pub const INGRESS: (u16, u16) = (u16::MAX, 0xfff1);
+
     /// The discipline on a device that is a child of this class: `(1, 1)` for `1:1`, or [`Qdisc::ROOT`].
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use std::process::Command;
 
 /// Programs of the host that the guest calls.
 const TOOLS: [&str; 2] = ["ip", "tc"];
+/// Where a host has the tables of netem's distributions, which its `tc` reads: Debian's place, and iproute2's own.
+const DISTRIBUTIONS: [&str; 3] = ["/usr/lib/x86_64-linux-gnu/tc", "/usr/lib/tc", "/usr/lib64/tc"];
 /// Folders at the root, empty at first.
 const FOLDERS: [&str; 7] = ["proc", "sys", "dev", "run", "tmp", "bin", "lab"];
 
@@ -84,6 +86,12 @@ pub(crate) fn write(
     for plugin in fs::read_dir(kernel.plugins()).into_iter().flatten().flatten() {
         let name = plugin.file_name().to_string_lossy().into_owned();
         archive.file(&format!("{}/{name}", &PLUGINS[1..]), 0o755, &read(&plugin.path())?)?;
+    }
+    for table in DISTRIBUTIONS.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten()) {
+        let name = table.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".dist") {
+            archive.file(&format!("{}/{name}", &PLUGINS[1..]), 0o644, &read(&table.path())?)?;
+        }
     }
     for file in files {
         let mode = fs::metadata(file)?.permissions().mode() & 0o777;

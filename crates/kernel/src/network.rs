@@ -5,21 +5,27 @@
 //! other, where it is routed again. Rules for the device of arrival (and for ports, where flows part) say where it goes next. What delays packets is
 //! another such pair, with `netem`:
 //!
-//! - after a hop: its propagation delay, jitter and loss; for a wire also the time that its bits take, because `htb` hands a packet over
+//! - after a hop: its propagation delay, jitter, losses and other effects; for a wire also the time that its bits take, because `htb` hands a packet over
 //!   when its first bit is due ([`Release::Start`]);
 //! - after the last hop of the acknowledgments: the part of the base RTT that no hop accounts for.
+//!
+//! A hop's policer is in front of its queue, where packets come out of a pair of their own.
 //!
 //! Both ends of a pair have the same MAC address and no ARP, so that no packet is sent to find a neighbour.
 use crate::queue;
 use narrows_core::framing::{Atm, Framing};
+use narrows_core::policer::Exceed;
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_host::FIRST_PORT;
 use narrows_host::layout::{self, Direction, FlowEnds, Layout};
-use narrows_scenario::{Family, Flow, Hop, RateSpec, Release, Scenario};
+use narrows_scenario::{Family, Flow, Hop, RateSpec, Scenario};
 use narrows_world::build;
+use netem::us;
 use std::fmt::Write as _;
 use std::net::IpAddr;
+
+mod netem;
 
 /// The commands that make a scenario's network, and those that change it in the course of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,6 +56,8 @@ pub(crate) const TO_SIDE: [&str; 2] = ["side0", "side1"];
 pub const IN_SIDE: &str = "router";
 /// The modules of what counts datagrams.
 const COUNTERS: [&str; 3] = ["sch_ingress", "cls_flower", "act_gact"];
+/// The modules of a policer.
+const POLICER: [&str; 3] = ["sch_ingress", "cls_matchall", "act_police"];
 /// Routing tables of devices begin here.
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
@@ -68,12 +76,6 @@ const ETHERNET_HEADER: Framing = Framing { overhead: ETHERNET as u32, mpu: 0, at
 pub(crate) const MTU: u64 = 1500;
 /// Packets that a delay holds; more than any window.
 const NETEM_LIMIT: u32 = 1_000_000;
-/// The rate of the `netem` that stands for a wire is higher than `htb`'s by this, per mille. After idling `htb` may send two packets back to back. If both had
-/// the same rate, one of them would wait in `netem` until the link idles again, and every packet would take a packet's time too long.
-const WIRE_FASTER: u64 = 10;
-/// A rate that delays nothing, for its side effect: with a rate `netem` lets no packet overtake another.
-const ORDERED: &str = "1000gbit";
-
 /// What a packet crosses on its way: pairs of devices by their names.
 #[derive(Default)]
 struct Pairs {
@@ -113,23 +115,22 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
             modules.extend(queue::module(&spec.queue).map(str::to_owned));
             let device = format!("hop{hop}");
+            if let Some(police) = &spec.police {
+                let pair = policer_of(&device);
+                let line = netem::policer(&pair, spec, police);
+                hops[hop].push(pairs.add(pair, MTU, line));
+                modules.extend(POLICER.map(str::to_owned));
+            }
             let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &queue));
             devices[hop] = Some(device.clone());
             hops[hop].push(number);
-            let delay = delay_of(&device);
-            let has_delay =
-                netem(spec, Time::ZERO).is_some() || (1..steps(spec).len()).any(|_| spec.delay.max() > Span::ZERO);
-            if has_delay {
-                let words = netem(spec, Time::ZERO).unwrap_or_else(|| format!("delay 0us rate {ORDERED}"));
-                let line = format!("qdisc add dev {delay} root handle 1: netem limit {NETEM_LIMIT} {words}\n");
-                hops[hop].push(pairs.add(delay.clone(), MTU, line));
+            let netems = netem::Netems::of(spec, &device);
+            for (device, line) in netems.lines("add", Time::ZERO) {
+                hops[hop].push(pairs.add(device, MTU, line));
             }
             changes.extend(steps(spec).into_iter().skip(1).map(|at| {
                 let mut text = class("change", &device, spec, rate(spec, at));
-                if has_delay {
-                    let words = netem(spec, at).unwrap_or_else(|| format!("delay 0us rate {ORDERED}"));
-                    let _ = writeln!(text, "qdisc change dev {delay} root handle 1: netem limit {NETEM_LIMIT} {words}");
-                }
+                text.extend(netems.lines("change", at).map(|(_, line)| line));
                 (at, text)
             }));
         }
@@ -215,6 +216,9 @@ fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
         RateSpec::Schedule(_) if hop.atm == Atm::Ptm => {
             refuse("`htb` does not know PTM; allowed in the kernel's world: `atm = \"noatm\"` or `\"atm\"`")
         }
+        RateSpec::Schedule(_) if hop.police.is_some_and(|police| police.exceed == Exceed::Mark) => {
+            refuse("`police` marks no packets; allowed in the kernel's world: a policer that drops")
+        }
         RateSpec::Schedule(_) if gso_max_segs > 1 && hop.framing() != ETHERNET_HEADER => refuse(&format!(
             "with other frames than Ethernet's, Linux counts the headers of a packet of several segments once; allowed in the \
              kernel's world with gso_max_segs: an overhead of {ETHERNET}B"
@@ -283,36 +287,9 @@ fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
     )
 }
 
-/// What `netem` does behind a hop; `None` if nothing.
-fn netem(hop: &Hop, at: Time) -> Option<String> {
-    let delay = hop.delay.0.iter().take_while(|&&(from, _)| from <= at).last().map_or(Span::ZERO, |&(_, delay)| delay);
-    let takes_time = rate(hop, at).tx_time(Bytes(MTU)).is_none_or(|time| time >= AT_ONCE);
-    let is_wire = hop.release == Release::End && takes_time;
-    if delay == Span::ZERO && hop.loss == 0.0 && !is_wire {
-        return None;
-    }
-    let mut words = format!("delay {}", us(delay));
-    if hop.jitter > Span::ZERO {
-        let _ = write!(words, " {}", us(hop.jitter));
-    }
-    if is_wire {
-        let rate = rate(hop, at).as_bps();
-        let _ = write!(words, " rate {}bit {}", rate.saturating_add(rate / 1000 * WIRE_FASTER), beyond_ethernet(hop));
-        // A short packet is early by what `mpu` adds to it: netem has no such word. The shaper has spaced it by then.
-        if hop.atm == Atm::Atm {
-            words += " 48 5";
-        }
-    } else {
-        let _ = write!(words, " rate {ORDERED}");
-    }
-    if hop.loss > 0.0 {
-        let _ = write!(words, " loss random {}%", hop.loss * 100.0);
-    }
-    Some(words)
-}
-
-fn us(span: Span) -> String {
-    format!("{}us", span.as_ns() / 1000)
+/// The device in front of a hop's device, at whose other end a policer is.
+pub(crate) fn policer_of(device: &str) -> String {
+    format!("{device}p")
 }
 
 /// The device behind a hop's device, with the `netem` that delays and loses packets.
@@ -557,6 +534,37 @@ mod tests {
         );
         crate::expected("one_hop.txt", &shown);
         assert_eq!(network.modules, ["sch_htb", "sch_netem", "veth"]);
+    }
+
+    /// Each effect of a hop in `tc`'s words: behind a shaper, and behind a wire, whose time is in a netem of its own where packets overtake.
+    #[test]
+    fn effects_are_netems_and_a_policer_is_polices() {
+        let flow = "[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n";
+        let keys = [
+            "loss = \"1% 25%\"",
+            "loss = \"gemodel 1% 10% 70% 0.1%\"",
+            "duplicate = \"1%\"\ncorrupt = \"0.5% 10%\"",
+            "delay = \"10ms\"\ndelay_limit = \"1000p\"",
+            "delay = \"10ms\"\njitter = \"2ms\"\ndistribution = \"normal\"",
+            "delay = \"10ms\"\njitter = \"2ms\"\novertake = true",
+            "delay = \"10ms\"\nreorder = \"25% 50% gap 5\"",
+            "police = \"rate 5mbit burst 100kb\"\noverhead = \"18B\"\nmpu = \"64B\"",
+            "loss = \"1%\"\ndelay = [{ at = \"0s\", delay = \"10ms\" }, { at = \"5s\", delay = \"20ms\" }]",
+        ];
+        let mut shown = String::new();
+        for (release, keys) in keys.iter().flat_map(|keys| [("start", keys), ("end", keys)]) {
+            let network = made(&format!("{LINK}release = \"{release}\"\n{keys}\n{flow}")).expect("it is allowed");
+            shown += &format!("{}; release = {release}\n", keys.replace('\n', "; ").replace('"', ""));
+            let is_of_hop = |line: &&str| line.contains("hop0") && !line.contains("dev hop0 ");
+            let lines = network.queues.lines().chain(network.changes.iter().flat_map(|(_, text)| text.lines()));
+            shown.extend(lines.filter(is_of_hop).map(|line| format!("  {line}\n")));
+        }
+        crate::expected("effects.txt", &shown);
+        let policed = made(&format!("{LINK}police = \"rate 5mbit burst 100kb\"\n{flow}")).expect("it is allowed");
+        assert!(POLICER.iter().all(|module| policed.modules.iter().any(|known| known == module)));
+        assert!(policed.router.contains("rule add pref 1 iif side0 lookup 1000\nrule add pref 2 iif side1 lookup"));
+        let marks = made(&format!("{LINK}police = \"rate 5mbit burst 100kb conform-exceed mark\"\n{flow}"));
+        assert!(marks.is_err_and(|said| said.contains("`police` marks no packets")));
     }
 
     #[test]

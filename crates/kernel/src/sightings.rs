@@ -316,7 +316,7 @@ impl Assembly<'_> {
             let (last, at) = travel.last;
             let what = match last {
                 What::Enqueued(hop) if is_gone(packet, travel, What::Forwarded(hop)) => What::Vanished(hop),
-                What::Forwarded(hop) if self.scenario.hops[usize::from(hop)].loss > 0.0 => {
+                What::Forwarded(hop) if self.scenario.hops[usize::from(hop)].is_lossy() => {
                     let next = travel.after(Some(hop.into())).map_or(What::Arrived, What::Forwarded);
                     if !is_gone(packet, travel, next) {
                         continue;

@@ -109,7 +109,7 @@ impl From<&Hop> for HopOutline {
             delay_ms: DelaySpec::initial(&hop.delay).as_ms_f64(),
             queue: Chosen::from(&hop.queue),
             lanes: Lanes::from(&hop.queue),
-            loss: hop.loss,
+            loss: hop.loss.mean(),
         }
     }
 }

@@ -62,6 +62,8 @@ fn hop(hop: &Hop) -> PartSetup {
         RateSpec::Schedule(_) => "schedule",
         RateSpec::Trace { .. } => "trace",
     };
+    let effects = hop.effects_in_words();
+    let words = |key| effects.iter().find(|effect| effect.0 == key).map(|effect| effect.1.clone()).unwrap_or_default();
     let values = [
         ("rate_mbit", Fact::Number(hop.rate.initial().as_mbit_f64())),
         ("rate_changes", Fact::Number(changes as f64)),
@@ -72,12 +74,16 @@ fn hop(hop: &Hop) -> PartSetup {
         ("overhead_bytes", Fact::Number(hop.overhead.0 as f64)),
         ("mpu_bytes", Fact::Number(hop.mpu.0 as f64)),
         ("atm", Fact::Text(hop.atm.show())),
-        ("loss", Fact::Number(hop.loss)),
+        ("loss", hop.loss.independent().map_or_else(|| Fact::Text(words("loss")), Fact::Number)),
         ("release", Fact::Text(hop.release.show())),
         ("burst_bytes", Fact::Number(hop.burst.0 as f64)),
         ("queue", kind_of(&hop.queue)),
     ];
-    part(&hop.name, values)
+    let mut part = part(&hop.name, values);
+    for (key, words) in effects.into_iter().filter(|effect| effect.0 != "loss") {
+        part.values.insert(key.to_owned(), Fact::Text(words));
+    }
+    part
 }
 
 fn flow(flow: &Flow, scenario: &Scenario) -> PartSetup {

@@ -4,6 +4,7 @@ use crate::model::{DelaySpec, Flow, Hop, RateSpec, Record, Scenario, Start};
 use crate::shorthand::FlowGroup;
 use crate::traffic::Traffic;
 use crate::transport::Transport;
+use narrows_core::netem::Loss;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Span, Time};
@@ -25,8 +26,8 @@ pub struct Bottleneck {
     pub warmup: Span,
     /// Spacing of the time series; a thousandth of the duration if `None`.
     pub record_interval: Option<Span>,
-    /// Share of packets lost behind the queue.
-    pub loss: f64,
+    /// Packets lost behind the queue.
+    pub loss: Loss,
     /// Whether TCP negotiates ECN, whatever the flows say.
     pub ecn: bool,
 }

@@ -9,6 +9,7 @@ use crate::traffic::Traffic;
 use crate::transport::Transport;
 use crate::write::show;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::propagation::Distribution;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Bytes, Span, Time};
 use std::collections::{HashMap, HashSet};
@@ -171,7 +172,7 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     values(hop)?;
-    if hop.jitter > hop.delay.min() {
+    if hop.distribution == Distribution::Uniform && hop.jitter > hop.delay.min() {
         let (jitter, delay) = (hop.jitter, hop.delay.min());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);

@@ -7,6 +7,7 @@ use crate::write::{line, quoted};
 use serde_json::Value;
 use std::fmt::Display;
 
+pub(crate) mod effects;
 mod hops;
 mod kind;
 mod plain;
@@ -16,9 +17,10 @@ mod steps;
 mod table;
 mod text;
 
+pub(crate) use effects::TcWords;
 pub(crate) use hops::{HopNames, Hops};
 pub(crate) use kind::Kind;
-pub(crate) use plain::{ANY, CodePoint, Moment, Share, SharePart, within};
+pub(crate) use plain::{ANY, CodePoint, Moment, SharePart, within};
 pub(crate) use rate::LinkRate;
 pub(crate) use spread::{RTT, START};
 pub(crate) use steps::Delay;

@@ -2,7 +2,7 @@
 use crate::command::CommandLine;
 use crate::expect::Expectation;
 use crate::forms::{
-    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, NAME, One, Program, RTT, START, Share, TEXT,
+    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, NAME, One, Program, RTT, START, TEXT, TcWords,
     within,
 };
 use crate::keys::{Table as _, keys};
@@ -11,6 +11,10 @@ use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::framing::{Atm, Framing};
 use narrows_core::link::OPPORTUNITY;
+use narrows_core::netem::{Chance, Effects, Loss, Reorder};
+use narrows_core::params::Packets;
+use narrows_core::policer::Police;
+use narrows_core::propagation::{Distribution, Jitter};
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
 use std::sync::Arc;
@@ -61,9 +65,13 @@ keys! {
         pub queue: QueueConfig [needed] = QueueConfig::Fifo(Default::default()), Algorithm, Kind;
         /// One-way propagation delay after the queue: constant, or [in steps](#delays-that-change).
         pub delay: DelaySpec = DelaySpec::constant(Span::ZERO), Condition, Delay;
-        /// Maximum deviation of a packet's delay, which is drawn uniformly; at most the shortest delay. Packets do not overtake each other:
-        /// one that would do so arrives together with its predecessor.
+        /// Deviation of a packet's delay: the largest one of a uniform `distribution`, at most the shortest delay. Packets do not overtake each other,
+        /// unless `overtake` says so: one that would do so arrives together with its predecessor.
         pub jitter: Span = Span::ZERO, Condition, within(Span::ZERO, Span::s(3600));
+        /// How delays are distributed. All but uniform ones are [netem's](#what-a-link-does-to-packets), of which `jitter` is the unit.
+        pub distribution: Distribution = Distribution::Uniform, Condition, ANY;
+        /// May packets with `jitter` overtake each other, as behind Linux's netem?
+        pub overtake: bool = false, Condition, ANY;
         /// Framing per packet on this link, which counts in rates and in byte limits.
         pub overhead: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1000));
         /// Minimum length of a packet on this link, framing included.
@@ -71,8 +79,18 @@ keys! {
         /// How the link layer divides a packet and its framing: not at all, into ATM cells of 53 bytes for each 48 begun (ADSL), or into 65 bytes
         /// for each 64 begun (PTM, VDSL).
         pub atm: Atm = Atm::Noatm, Condition, ANY;
-        /// Probability that a packet is lost after it was sent.
-        pub loss: f64 = 0.0, Condition, Share;
+        /// Packets that are lost after they were sent: a probability, or [a model of bursts](#what-a-link-does-to-packets).
+        pub loss: Loss = Loss::random(0.0), Condition, TcWords;
+        /// Probability that a packet arrives twice.
+        pub duplicate: Option<Chance> = None, Condition, Maybe(TcWords);
+        /// Probability that a bit of a packet is changed, so that its receiver discards it.
+        pub corrupt: Option<Chance> = None, Condition, Maybe(TcWords);
+        /// Probability that a packet has no propagation delay, and so overtakes those that have.
+        pub reorder: Option<Reorder> = None, Condition, Maybe(TcWords);
+        /// Maximum number of packets in propagation; others are lost. Linux's netem holds 1000 by default.
+        pub delay_limit: Option<Packets> = None, Condition, Maybe(within(Packets(1), Packets(1_000_000_000)));
+        /// A [policer](#a-policer) in front of the queue: a token bucket that drops or marks what exceeds its rate.
+        pub police: Option<Police> = None, Condition, Maybe(TcWords);
         /// When a packet is handed over: with its last bit (a wire), or when its first bit is due (a token-bucket shaper such as Linux's htb or
         /// tbf). A packet that arrives at the very moment at which a shaper may send is queued, or dropped, before the shaper sends, as in Linux.
         pub release: Release = Release::End, Condition, ANY;
@@ -296,6 +314,37 @@ impl Hop {
     /// A lossless wire without a propagation delay.
     pub fn new(name: impl Into<String>, rate: RateSpec, queue: QueueConfig) -> Hop {
         Hop { name: name.into(), rate, queue, ..Hop::blank() }
+    }
+
+    /// How the delay varies from packet to packet.
+    pub const fn jitters(&self) -> Jitter {
+        Jitter { span: self.jitter, distribution: self.distribution, overtakes: self.overtake }
+    }
+
+    /// What happens to packets behind the link, besides their delay.
+    pub fn effects(&self) -> Effects {
+        let (duplicate, corrupt, reorder) = (self.duplicate, self.corrupt, self.reorder);
+        Effects { loss: self.loss, duplicate, corrupt, reorder, limit: self.delay_limit.map(|limit| limit.0) }
+    }
+
+    /// The effects that it has, by their keys, in words.
+    pub fn effects_in_words(&self) -> Vec<(&'static str, String)> {
+        const KEYS: [&str; 8] =
+            ["distribution", "overtake", "loss", "duplicate", "corrupt", "reorder", "delay_limit", "police"];
+        let (none, of) = (Hop::blank(), Scenario::blank());
+        let keys = Hop::KEYS.iter().filter(|key| KEYS.contains(&key.about().name));
+        let has = keys.filter(|key| !key.is_same([self, &none], [&of, &of]));
+        has.map(|key| (key.about().name, key.shown(self, &of))).collect()
+    }
+
+    /// Whether packets may be dropped behind the link.
+    pub fn is_lossy(&self) -> bool {
+        !self.loss.is_none() || self.delay_limit.is_some()
+    }
+
+    /// Whether packets may arrive in another order than they were sent in.
+    pub fn reorders(&self) -> bool {
+        self.reorder.is_some() || (self.overtake && self.jitter > Span::ZERO)
     }
 
     /// What the link adds to its packets.

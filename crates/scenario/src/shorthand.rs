@@ -3,7 +3,7 @@
 //! Commas separate both items and their parameters: a piece that begins with `word=` continues the item before it. Every
 //! function takes the flag's name, for its messages. A queue may also be in `tc`'s words, `fq_codel limit 1000p noecn`: see [`tc`].
 use crate::error::ScenarioError;
-use crate::forms::SharePart;
+use crate::forms::effects;
 use crate::model::{Flow, RateSpec};
 use crate::parse::{default_controller, preset_transport};
 use crate::preset::Preset;
@@ -13,6 +13,7 @@ use crate::trace::{self, Traces};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::netem::Loss;
 use narrows_core::params::{ParamSpec, ParamValue, Unit, split_number};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
@@ -133,9 +134,11 @@ pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     span(flag, &if seconds { format!("{}s", text.trim()) } else { text.to_owned() })
 }
 
-/// A share of packets that are lost: `0.01` or `1%`.
-pub fn loss(flag: &str, text: &str) -> Result<f64, ScenarioError> {
-    value::<SharePart>(flag, text).map(|share| share.0)
+/// Packets that are lost: `0.01`, `1%` or `gemodel 1% 10%`.
+pub fn loss(flag: &str, text: &str) -> Result<Loss, ScenarioError> {
+    effects::read(text).ok_or_else(|| {
+        ScenarioError::new(flag, format!("cannot be {text:?}; allowed: {}", <Loss as effects::Worded>::ALLOWED))
+    })
 }
 
 /// A length of time: `50ms`.

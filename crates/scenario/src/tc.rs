@@ -251,14 +251,14 @@ fn time(text: &str, bare: &str) -> Option<String> {
 }
 
 /// `20mbit`; a bare number is bits per second.
-fn rate(text: &str) -> Option<String> {
+pub(crate) fn rate(text: &str) -> Option<String> {
     let (_, unit) = split_number(text)?;
     let text = if unit.is_empty() { format!("{text}bit") } else { text.to_owned() };
     Rate::parse(&text).map(|rate| rate.show())
 }
 
 /// `64kb`: to `tc` a kilobyte has 1024 bytes, and a kilobit an eighth of that.
-fn size(text: &str) -> Option<String> {
+pub(crate) fn size(text: &str) -> Option<String> {
     let (number, unit) = split_number(text)?;
     let factor = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,

@@ -179,6 +179,14 @@ impl Peers {
         self.fault.as_ref()
     }
 
+    /// The network has sent a datagram twice. Returns the place of the copy.
+    pub(crate) fn copied(&mut self, slot: u32) -> u32 {
+        let copy = self.underway.place();
+        let datagrams = &mut self.underway.datagrams;
+        datagrams[copy as usize] = datagrams[slot as usize].clone();
+        copy
+    }
+
     /// The network has dropped a datagram.
     pub(crate) fn dropped(&mut self, slot: u32) {
         self.underway.free.push(slot);

@@ -36,6 +36,10 @@ pub(crate) enum SegmentKind {
     Syn,
     SynAck,
     Ack,
+    /// Of a sender, with a changed bit.
+    Corrupt,
+    /// Of a receiver, with a changed bit.
+    CorruptAnswer,
 }
 
 /// A packet from a receiver to its sender.

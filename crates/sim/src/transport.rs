@@ -169,6 +169,14 @@ impl Transport {
         }
     }
 
+    /// The network has sent one of its packets twice: `segment` becomes the copy's.
+    pub(crate) fn copied(&mut self, _segment: &mut Segment) {
+        #[cfg(feature = "peers")]
+        if let Transport::Peers(peers) = self {
+            _segment.tag = peers.copied(_segment.tag);
+        }
+    }
+
     /// See [`Endpoint::heap_bytes`].
     pub(crate) fn heap_bytes(&self) -> usize {
         each!(self, ends => ends.heap_bytes())

@@ -122,10 +122,10 @@ impl<'a> Parts<'a> {
 impl From<SegmentKind> for PacketKind {
     fn from(kind: SegmentKind) -> PacketKind {
         match kind {
-            SegmentKind::Data => PacketKind::Data,
+            SegmentKind::Data | SegmentKind::Corrupt => PacketKind::Data,
             SegmentKind::Syn => PacketKind::Syn,
             SegmentKind::SynAck => PacketKind::SynAck,
-            SegmentKind::Ack => PacketKind::Ack,
+            SegmentKind::Ack | SegmentKind::CorruptAnswer => PacketKind::Ack,
         }
     }
 }

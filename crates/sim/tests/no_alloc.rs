@@ -3,6 +3,7 @@
 //! The series of both runs have the same number of points, so only the work per packet could make the longer run allocate more.
 //! Tables grow to their peak, which a longer run may raise slightly.
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::netem::Loss;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
@@ -56,7 +57,7 @@ fn no_loss_recovery_makes_a_run_allocate_per_packet() {
     let queue = QueueConfig::named("fq_codel").expect("fq_codel is registered");
     let cubic = ControllerConfig::named("cubic").expect("cubic is registered");
     let mut lossy = scenario(queue, cubic, 50);
-    lossy.hops[0].loss = 0.01;
+    lossy.hops[0].loss = Loss::random(0.01);
     assert_steady("cubic × 50 through fq_codel, 1 % lost", &lossy);
 }
 

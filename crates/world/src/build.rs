@@ -18,7 +18,7 @@ pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
 
 /// The propagation from a hop's link to the next hop.
 pub fn propagation(scenario: &Scenario, hop: &model::Hop) -> Propagation {
-    Propagation::new(&hop.delay.0, hop.jitter, stream(scenario, hop, "jitter"))
+    Propagation::new(&hop.delay.0, hop.jitters(), stream(scenario, hop, "jitter"))
 }
 
 /// A hop's stream of random numbers for this purpose.

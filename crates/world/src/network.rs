@@ -1,4 +1,4 @@
-//! The hops that packets cross, each with its queue, link, loss and propagation, and the forwarding from one hop to the next.
+//! The hops that packets cross, each with its policer, queue, link, effects and propagation, and the forwarding from one hop to the next.
 //!
 //! Every world uses this network, whatever its clock is. It does no I/O. A driver offers packets, and calls the network to handle
 //! each event at its time. It learns these times in one of two ways: the simulator schedules every time that
@@ -9,13 +9,17 @@
 use crate::build;
 use crate::record::Bound;
 use crate::record::hop::HopRecord;
+use effects::Effects;
 use narrows_core::framing::Framing;
 use narrows_core::link::{Link, Offered, Poll};
+use narrows_core::policer::Policer;
 use narrows_core::queue::{Ctx, Queue};
-use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Propagation, Rng, Span, Time};
+use narrows_core::{Bytes, DropReason, Ecn, FlowId, PacketId, PacketMeta, Pool, Propagation, Span, Time};
 use narrows_scenario::Scenario;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+
+mod effects;
 
 /// Hops and the packets that they hold.
 pub struct Network<P> {
@@ -102,6 +106,12 @@ pub trait Edge<P>: Sized {
     #[inline]
     fn waits(&self, _link: &Link, _pool: &Pool, _packets: &[P]) {}
 
+    /// A link has sent a flow's packet twice; the copy has the metadata and the value of the original.
+    fn copied(&mut self, original: PacketId, copy: PacketId, flow: FlowId, value: &mut P);
+
+    /// A bit of a packet was changed. It goes on, and is discarded where it arrives.
+    fn corrupt(packet: &mut P);
+
     /// A hop's discipline has decided about a packet.
     #[inline]
     fn decided(&mut self, _decision: Decision, _meta: &PacketMeta) {}
@@ -136,7 +146,7 @@ pub enum DecisionKind {
     Dequeued,
 }
 
-/// A queue, its link, and the propagation after it.
+/// A queue, what is in front of it, its link, and the way to the next hop.
 struct Hop {
     link: Link,
     /// When the link is to be polled; a poll event at any other time is stale.
@@ -148,8 +158,10 @@ struct Hop {
     pipe: VecDeque<(Time, PacketId)>,
     /// What the link adds to its packets, if it adds anything.
     framing: Option<Framing>,
-    loss: f64,
-    rng: Rng,
+    /// What drops or marks packets in front of the queue, if anything does.
+    policer: Option<Box<Policer>>,
+    /// What happens behind the link besides a delay in order, if anything does.
+    effects: Option<Box<Effects>>,
     record: HopRecord,
 }
 
@@ -163,15 +175,16 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let rtts = build::longest_rtts(scenario);
         let hop = |index: usize| {
             let spec = &scenario.hops[index];
+            let propagation = build::propagation(scenario, spec);
             Hop {
                 link: build::link(scenario, index, rtts[index], mtu),
                 wake: None,
                 timer: None,
-                propagation: build::propagation(scenario, spec),
                 pipe: VecDeque::new(),
                 framing: Some(spec.framing()).filter(|&framing| framing != Framing::default()),
-                loss: spec.loss,
-                rng: build::stream(scenario, spec, "loss"),
+                policer: spec.police.map(|police| Box::new(Policer::new(police))),
+                effects: Effects::of(scenario, spec, &propagation),
+                propagation,
                 record: HopRecord::new(points),
             }
         };
@@ -276,6 +289,11 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         if E::FIGURES {
             hop.record.offered();
         }
+        if let Some(policer) = &mut hop.policer
+            && !policer.lets_in(self.pool.meta_mut(id), now)
+        {
+            return self.lose(hop_index, id, DropReason::Policed, now, edge);
+        }
         let mut cx = Ctx { now, pool: &mut self.pool, drops: &mut self.drops };
         let offered = hop.link.offer(id, &mut cx);
         if E::DECISIONS && self.drops.iter().all(|&(dropped, _)| dropped != id) {
@@ -318,8 +336,8 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     pub fn next_event(&self) -> Option<(Time, Due, usize)> {
         let hops = self.hops.iter().enumerate().flat_map(|(n, hop)| {
             let link = if hop.link.yields_to_arrivals() { Due::YieldingLink } else { Due::Link };
-            let arrives = hop.pipe.front().map(|&(at, _)| at);
-            [(hop.timer, Due::Timer), (arrives, Due::Pipe), (hop.wake, link)].map(|(at, due)| Some((at?, due, n)))
+            [(hop.timer, Due::Timer), (hop.next_arrival(), Due::Pipe), (hop.wake, link)]
+                .map(|(at, due)| Some((at?, due, n)))
         });
         hops.flatten().min()
     }
@@ -364,25 +382,20 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
             }
         }
         let hops_left = transit.hops_left;
-        if hop.loss > 0.0 && hop.rng.chance(hop.loss) {
-            self.lose(hop_index, id, now, edge);
-        } else if hop.propagation.is_instant() && self.crossed < MAX_CROSSED {
+        if hop.effects.is_some() {
+            return self.undergo(hop_index, id, now, edge);
+        }
+        self.travel(hop_index, id, hops_left, now, edge);
+    }
+
+    /// A packet sets out for the next hop.
+    #[inline(always)]
+    fn travel<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, hops_left: u16, now: Time, edge: &mut E) {
+        if self.hops[hop_index].propagation.is_instant() && self.crossed < MAX_CROSSED {
             self.forward(id, hops_left, now, edge);
         } else {
             self.propagate(hop_index, id, now, edge);
         }
-    }
-
-    /// Loses a packet after it has left the queue.
-    #[inline(never)]
-    fn lose<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
-        self.hops[hop_index].record.dropped(DropReason::LinkLoss);
-        let meta = self.pool.remove(id);
-        if E::DECISIONS {
-            let verdict = DecisionKind::Dropped(DropReason::LinkLoss);
-            edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);
-        }
-        edge.dropped(&meta, &self.packets[id.index()], DropReason::LinkLoss);
     }
 
     /// Puts a packet into the pipe to the next hop.
@@ -399,7 +412,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     #[inline(never)]
     fn on_pipe<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
         let hop = &mut self.hops[hop_index];
-        let Some((_, id)) = hop.pipe.pop_front() else { return };
+        let Some((_, id)) = hop.pipe.pop_front() else { return self.on_line(hop_index, now, edge) };
         if let Some(&(next, _)) = hop.pipe.front() {
             edge.schedule(hop_index, Due::Pipe, next);
         }
@@ -524,26 +537,31 @@ impl<P> Network<P> {
         self.hops[hop].link.sending()
     }
 
-    /// The packets in propagation behind a hop, the oldest first, and when each arrives.
+    /// The packets in propagation behind a hop, and when each arrives; the oldest first, unless they may overtake each other.
     pub fn propagating(&self, hop: usize) -> impl Iterator<Item = (Time, PacketId)> {
-        self.hops[hop].pipe.iter().copied()
+        let hop = &self.hops[hop];
+        hop.pipe.iter().copied().chain(hop.effects.iter().flat_map(|effects| effects.propagating()))
     }
 
     /// When a hop's link is polled next, and when the first packet in its propagation arrives.
     pub fn next_of(&self, hop: usize) -> (Option<Time>, Option<Time>) {
         let hop = &self.hops[hop];
-        (hop.wake, hop.pipe.front().map(|&(at, _)| at))
+        (hop.wake, hop.next_arrival())
     }
 
     /// The shortest time that a packet takes from a hop's link to the next hop.
     pub fn shortest_delay(&self, hop: usize) -> Span {
-        self.hops[hop].propagation.shortest()
+        let Hop { propagation, effects, .. } = &self.hops[hop];
+        if effects.as_ref().is_some_and(|effects| effects.skips_delay()) { Span::ZERO } else { propagation.shortest() }
     }
 
     /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
         let packets = self.pool.bytes() + self.packets.capacity() * size_of::<P>();
-        let pipe = |hop: &Hop| hop.pipe.capacity() * size_of::<(Time, PacketId)>();
+        let pipe = |hop: &Hop| {
+            hop.pipe.capacity() * size_of::<(Time, PacketId)>()
+                + hop.effects.as_ref().map_or(0, |effects| effects.bytes())
+        };
         packets + self.hops.iter().map(|hop| hop.record.bytes() + pipe(hop)).sum::<usize>()
     }
 }
@@ -612,6 +630,10 @@ mod tests {
         fn dropped(&mut self, _: &PacketMeta, _: &Transit, _: DropReason) {}
 
         fn schedule(&mut self, _: usize, _: Due, _: Time) {}
+
+        fn copied(&mut self, _: PacketId, _: PacketId, _: FlowId, _: &mut Transit) {}
+
+        fn corrupt(_: &mut Transit) {}
 
         fn decided(&mut self, decision: Decision, meta: &PacketMeta) {
             self.0.push((meta.flow.0, decision.at, decision.verdict));

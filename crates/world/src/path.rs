@@ -34,6 +34,8 @@ pub struct Delivery {
     pub queued: Span,
     /// A queue has marked it CE; the driver still has to mark the frame.
     pub marked: bool,
+    /// A link has changed one of its bits; the driver still has to change the frame.
+    pub corrupt: bool,
 }
 
 /// Receives all events other than deliveries.
@@ -43,6 +45,8 @@ pub trait PathObserver {
 
     /// A packet was dropped at a hop, or lost behind it.
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason);
+    /// A link has sent a packet twice: the driver copies what it keeps under the original's index to that of the copy.
+    fn copied(&mut self, original: PacketId, copy: PacketId);
     /// A sampling interval ended.
     fn sampled(&mut self, now: Time, spacing: Span);
     /// The warm-up is over.
@@ -102,6 +106,7 @@ struct InFlight {
     way: u16,
     /// It was marked CE before the first hop.
     came_marked: bool,
+    corrupt: bool,
 }
 
 impl AsMut<Transit> for InFlight {
@@ -157,7 +162,7 @@ impl Path {
     pub fn insert(&mut self, meta: PacketMeta, ip_len: u32, way: u16) -> PacketId {
         let behind_first = self.exits.routes[usize::from(way)].way.hops.len().saturating_sub(1);
         let transit = Transit::new(ip_len, behind_first as u16);
-        self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce })
+        self.network.insert(meta, InFlight { transit, way, came_marked: meta.ecn == Ecn::Ce, corrupt: false })
     }
 
     /// Offers a packet to the first hop of its route, now or at a time before the path's present one. Shapers that may send at this
@@ -302,9 +307,9 @@ impl Exits {
     }
 
     fn deliver(&mut self, network: &Network<InFlight>, id: PacketId, at: Time) {
-        let &InFlight { transit, came_marked, .. } = network.packet(id);
+        let &InFlight { transit, came_marked, corrupt, .. } = network.packet(id);
         let marked = network.meta(id).ecn == Ecn::Ce && !came_marked;
-        self.ready.push_back(Delivery { id, at, queued: transit.queued, marked });
+        self.ready.push_back(Delivery { id, at, queued: transit.queued, marked, corrupt });
     }
 }
 
@@ -329,6 +334,14 @@ impl<O: PathObserver> Edge<InFlight> for AroundPath<'_, O> {
 
     fn dropped(&mut self, meta: &PacketMeta, _: &InFlight, reason: DropReason) {
         self.observer.dropped(meta, reason);
+    }
+
+    fn copied(&mut self, original: PacketId, copy: PacketId, _: FlowId, _: &mut InFlight) {
+        self.observer.copied(original, copy);
+    }
+
+    fn corrupt(packet: &mut InFlight) {
+        packet.corrupt = true;
     }
 
     fn decided(&mut self, decision: Decision, _: &PacketMeta) {

@@ -3,6 +3,7 @@ use super::agent::{Agent, Seen, Shared};
 use super::buffer::Buffers;
 use super::monitor::Track;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::netem::Loss;
 use narrows_core::queue::QueueConfig;
 use narrows_core::queue::lfq::Features;
 use narrows_core::registry::Registered;
@@ -208,7 +209,7 @@ impl Env {
         scenario.seed = rng.next_u64() >> 1;
         let hop = &mut scenario.hops[0];
         hop.rate = self.rates(task, rng);
-        hop.loss = loss;
+        hop.loss = Loss::random(loss);
         let rtt = Span::from_secs_f64(rtt);
         for flow in &mut scenario.flows {
             flow.rtt = Rtt::Fixed(rtt);

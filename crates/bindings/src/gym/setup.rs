@@ -1,5 +1,6 @@
 //! What an environment is made of, as Python passes it: ranges of conditions, read and checked once.
 use super::env::{Action, AgentKind, Range, Task};
+use narrows_core::netem::Loss;
 use narrows_core::queue::QueueConfig;
 use narrows_core::{Rate, Span, Time};
 use narrows_scenario::bottleneck::Bottleneck;
@@ -139,7 +140,7 @@ impl Setup {
                 duration,
                 warmup: Span::ZERO,
                 record_interval: None,
-                loss: 0.0,
+                loss: Loss::default(),
                 ecn: false,
             };
             let mut base = bottleneck.scenario(&QueueConfig::Fifo(Default::default()), 0)?;

@@ -25,13 +25,15 @@ pub(super) struct Counters {
     pub(super) queue: QdiscStats,
     /// Packets that its link has lost at random; the kernel counts modulo 2³².
     pub(super) lost: u32,
+    /// Packets that a policer has dropped in front of the queue.
+    pub(super) policed: u32,
 }
 
 impl Counters {
-    /// Packets that the queue dropped since then, and packets that the link lost.
-    fn drops_since(self, before: Counters) -> (u64, u64) {
-        let since = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
-        (since(self.queue.drops, before.queue.drops), since(self.lost, before.lost))
+    /// Packets that the queue dropped since then, packets that the link lost, and packets that the policer dropped.
+    fn drops_since(self, before: Counters) -> [u64; 3] {
+        let pairs = [(self.queue.drops, before.queue.drops), (self.lost, before.lost), (self.policed, before.policed)];
+        pairs.map(|(now, before)| u64::from(now.wrapping_sub(before)))
     }
 }
 
@@ -81,10 +83,10 @@ impl HopRecord {
     pub(super) fn point(&mut self, now: Time, spacing: Span) {
         let before = std::mem::replace(&mut self.at_point, self.latest);
         let seconds = spacing.as_secs_f64();
-        let (dropped, lost) = self.latest.drops_since(before);
+        let drops = self.latest.drops_since(before);
         self.throughput.push(now, (self.latest.queue.bytes - before.queue.bytes) as f64 * 8.0 / seconds / 1e6);
         self.backlog.push(now, f64::from(self.latest.queue.backlog));
-        self.drops.push(now, (dropped + lost) as f64 / seconds);
+        self.drops.push(now, drops.iter().sum::<u64>() as f64 / seconds);
     }
 
     /// What the discipline shows now of its inner state.
@@ -101,14 +103,17 @@ impl HopRecord {
     pub(super) fn summary(&mut self, hop: &Hop, warmup: Time, end: Time, marks: u64) -> HopSummary {
         let (now, before) = (self.latest.queue, self.at_warmup.queue);
         let packets = u64::from(now.packets.wrapping_sub(before.packets));
-        let (dropped, lost) = self.latest.drops_since(self.at_warmup);
+        let [by_queue, lost, policed] = self.latest.drops_since(self.at_warmup);
+        let dropped = by_queue + policed;
         // The two counters are read one after the other; what was lost had been sent.
         let lost = lost.min(packets);
         let offered = (packets + dropped + u64::from(now.backlog)).saturating_sub(u64::from(before.backlog));
         let capacity = capacity(hop, warmup, end).0;
         let sent = (now.bytes - before.bytes) as f64;
         // The kernel does not say why a queue drops.
-        let by_reason = (lost > 0).then(|| (DropReason::LinkLoss.name().to_owned(), lost)).into_iter().collect();
+        let known = [(DropReason::LinkLoss, lost), (DropReason::Policed, policed)];
+        let known = known.into_iter().filter(|(_, count)| *count > 0);
+        let by_reason = known.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
         HopSummary {
             name: hop.name.clone(),
             queue: hop.queue.to_string(),
@@ -319,7 +324,7 @@ mod tests {
     use narrows_scenario::{NoTraces, Scenario};
 
     fn waiting(backlog: u32) -> Counters {
-        Counters { queue: QdiscStats { backlog, ..QdiscStats::default() }, lost: 0 }
+        Counters { queue: QdiscStats { backlog, ..QdiscStats::default() }, lost: 0, policed: 0 }
     }
 
     /// 100 packets wait when the warm-up ends, of which the queue drops 30 later; of 50 that it sends, the link loses 10.
@@ -332,6 +337,7 @@ mod tests {
         let counters = |packets, drops, backlog, lost| Counters {
             queue: QdiscStats { packets, bytes: u64::from(packets) * 1000, drops, backlog },
             lost,
+            policed: 0,
         };
         let mut record = HopRecord::new(0);
         record.read(counters(7, 3, 100, 1));

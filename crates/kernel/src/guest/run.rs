@@ -4,7 +4,7 @@ use super::network::{self, Namespaces};
 use super::record::{Counters, Datagrams, FlowFigures, HopRecord, datagrams};
 use super::taps::Taps;
 use crate::message::Recorded;
-use crate::network::{Network, delay_of};
+use crate::network::{Network, delay_of, out_of, policer_of};
 use crate::sightings::Sighting;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Rng, Span, Time};
@@ -223,8 +223,10 @@ struct WatchedHop {
     /// Its number in the scenario.
     number: usize,
     queue: Qdisc,
-    /// What loses packets at random after the queue, if anything does.
+    /// What loses packets after the queue, if anything does.
     loss: Option<Qdisc>,
+    /// What polices packets in front of it.
+    policer: Option<Qdisc>,
     record: HopRecord,
 }
 
@@ -237,14 +239,19 @@ impl WatchedHop {
         points: usize,
     ) -> Result<Self, HostError> {
         let queue = Qdisc::open(router, device, (1, 1))?;
-        let is_lossy = scenario.hops[number].loss > 0.0;
-        let loss = is_lossy.then(|| Qdisc::open(router, &delay_of(device), Qdisc::ROOT)).transpose()?;
-        Ok(WatchedHop { number, queue, loss, record: HopRecord::new(points) })
+        let hop = &scenario.hops[number];
+        let loss = hop.is_lossy().then(|| Qdisc::open(router, &delay_of(device), Qdisc::ROOT)).transpose()?;
+        let policer = || Qdisc::open(router, &out_of(&policer_of(device)), Qdisc::INGRESS);
+        let policer = hop.police.is_some().then(policer).transpose()?;
+        Ok(WatchedHop { number, queue, loss, policer, record: HopRecord::new(points) })
     }
 
     fn read(&mut self) -> Result<(), HostError> {
-        let lost = self.loss.as_mut().map(Qdisc::stats).transpose()?.map_or(0, |stats| stats.drops);
-        self.record.read(Counters { queue: self.queue.stats()?, lost });
+        let drops = |qdisc: &mut Option<Qdisc>| {
+            Ok::<u32, HostError>(qdisc.as_mut().map(Qdisc::stats).transpose()?.map_or(0, |stats| stats.drops))
+        };
+        let (lost, policed) = (drops(&mut self.loss)?, drops(&mut self.policer)?);
+        self.record.read(Counters { queue: self.queue.stats()?, lost, policed });
         Ok(())
     }
 }

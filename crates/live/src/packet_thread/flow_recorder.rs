@@ -2,7 +2,7 @@
 use crate::packet_thread::found::{Found, OTHERS};
 use crate::packet_thread::frame::{Header, TcpHeader};
 use crate::packet_thread::quic_record::{QuicRecord, Truth};
-use narrows_core::{DropReason, FlowId, PacketMeta, Rate, Span, Time};
+use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Rate, Span, Time};
 use narrows_host::EndpointStats;
 use narrows_host::{FlowKey, protocol};
 use narrows_world::meters::{Meters, SenderStats};
@@ -496,6 +496,8 @@ impl PathObserver for FlowRecorder {
             entry.record.lost += 1;
         }
     }
+
+    fn copied(&mut self, _: PacketId, _: PacketId) {}
 
     fn sampled(&mut self, now: Time, spacing: Span) {
         if self.is_over {

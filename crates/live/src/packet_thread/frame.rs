@@ -13,6 +13,7 @@
 use narrows_host::protocol;
 
 mod checksum;
+mod corrupt;
 mod hash;
 mod header;
 mod join;
@@ -25,6 +26,7 @@ mod samples;
 mod segments;
 
 pub use checksum::complete_checksum;
+pub use corrupt::corrupt;
 pub(crate) use hash::hash_both_ways;
 pub use header::{Header, TcpHeader};
 pub use join::Join;

@@ -73,12 +73,17 @@ impl FrameRecorder {
         })
     }
 
-    /// A packet arrives that gets this place in the path.
-    pub fn arrives(&mut self, id: PacketId, offload: Offload, packet: &[u8], now: Time) {
+    /// The packet at this place is not recorded.
+    fn leaves_out(&mut self, id: PacketId) {
         if self.places.len() <= id.index() {
             self.places.resize(id.index() + 1, Place::default());
         }
         self.places[id.index()] = Place::default();
+    }
+
+    /// A packet arrives that gets this place in the path.
+    pub fn arrives(&mut self, id: PacketId, offload: Offload, packet: &[u8], now: Time) {
+        self.leaves_out(id);
         if self.is_closed || !self.log.capture.covers(now) {
             return;
         }
@@ -147,6 +152,8 @@ pub struct Recorders {
     pub flows: FlowRecorder,
     /// The capture, if there is one.
     pub frames: Option<FrameRecorder>,
+    /// Packets that the path has copied, each with its copy, whose frames are still to be copied.
+    pub copies: Vec<(PacketId, PacketId)>,
 }
 
 impl PathObserver for Recorders {
@@ -154,6 +161,13 @@ impl PathObserver for Recorders {
 
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
         self.flows.dropped(meta, reason);
+    }
+
+    fn copied(&mut self, original: PacketId, copy: PacketId) {
+        self.copies.push((original, copy));
+        if let Some(frames) = &mut self.frames {
+            frames.leaves_out(copy);
+        }
     }
 
     fn sampled(&mut self, now: Time, spacing: Span) {

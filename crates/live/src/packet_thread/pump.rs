@@ -8,17 +8,17 @@
 //! Frames are in buffers that are reused: after a short time nothing is allocated per packet.
 use crate::packet_thread::flow_recorder::{FlowRecorder, PacketContext};
 use crate::packet_thread::flows::Flows;
-use crate::packet_thread::frame::{Header, Join, Offload, Segments, mark_ce};
+use crate::packet_thread::frame::{Header, Join, Offload, Segments, corrupt, mark_ce};
 use crate::packet_thread::frame_recorder::{FrameRecorder, Recorders};
 use crate::packet_thread::lateness::Lateness;
 use crate::packet_thread::round_trips::RoundTrips;
 use crate::packet_thread::run_config::RunConfig;
 use crate::packet_thread::view::{HopView, View};
 use crate::packet_thread::waiting::Waiting;
-use narrows_core::{PacketId, PacketMeta, Role, Span, Time};
+use narrows_core::{DropReason, PacketId, PacketMeta, Role, Span, Time};
 use narrows_host::Clock;
 use narrows_host::priority::{Work, keep_times};
-use narrows_world::path::{Delivery, Path};
+use narrows_world::path::{Delivery, Path, PathObserver as _};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, readv, writev};
 use std::io::{IoSlice, IoSliceMut};
@@ -113,7 +113,7 @@ fn is_gone(error: Errno) -> bool {
 }
 
 /// The bytes of a packet, its offload header and its flow context.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Frame {
     bytes: Vec<u8>,
     offload: Offload,
@@ -137,7 +137,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             clock: run_config.clock,
             path,
             flows,
-            recorders: Recorders { flows: flow_recorder, frames: None },
+            recorders: Recorders { flows: flow_recorder, frames: None, copies: Vec::new() },
             lateness: Lateness::start(),
             warmup: run_config.sampling.warmup,
             handed_over: Time::ZERO,
@@ -193,13 +193,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
                     other => other?,
                 };
             }
-            self.path.advance(self.clock.now(), &mut self.recorders);
+            self.advance(self.clock.now());
             self.hand_over()?;
             if self.path.sampled() > self.viewed {
                 self.show();
             }
         }
-        self.path.advance(end.unwrap_or(self.clock.now()), &mut self.recorders);
+        self.advance(end.unwrap_or(self.clock.now()));
         // Packets that left the path by then are delivered, because they are recorded as such.
         self.hand_over()?;
         self.lateness.stop();
@@ -235,7 +235,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
                 self.sleep(now, Some(until))?;
             }
             idle = self.receive(buffer)?;
-            self.path.advance(self.clock.now(), &mut self.recorders);
+            self.advance(self.clock.now());
             self.hand_over()?;
         }
         self.path.put_records(records);
@@ -336,6 +336,7 @@ impl<'a, D: AsFd> Pump<'a, D> {
             let bytes = std::mem::take(&mut frame.bytes);
             pump.frames[id.index()].bytes = std::mem::replace(&mut pump.spare, bytes);
             pump.path.offer(id, now, &mut pump.recorders);
+            pump.copy_frames();
         };
         if self.whole {
             self.spare.clear();
@@ -348,6 +349,20 @@ impl<'a, D: AsFd> Pump<'a, D> {
         };
         while let Some(offload) = segments.next_into(&mut self.spare) {
             offer(self, offload);
+        }
+    }
+
+    /// Handles everything that is due in the path.
+    fn advance(&mut self, now: Time) {
+        self.path.advance(now, &mut self.recorders);
+        self.copy_frames();
+    }
+
+    /// Copies the frames of packets that the path has copied, in the order in which it did.
+    fn copy_frames(&mut self) {
+        for (original, copy) in std::mem::take(&mut self.recorders.copies) {
+            let original = self.frame(original).clone();
+            *self.frame(copy) = original;
         }
     }
 
@@ -366,12 +381,13 @@ impl<'a, D: AsFd> Pump<'a, D> {
         }
         while let Some(first) = next {
             let frame = &self.frames[first.id.index()];
-            let mut join = if self.join { Join::start(frame.offload, &frame.bytes) } else { None };
+            let mut join = if self.join && !first.corrupt { Join::start(frame.offload, &frame.bytes) } else { None };
             let mut group = Group::of(first.id);
             let mut last = first.at;
             loop {
                 next = self.next_delivery();
-                let Some(delivery) = next.filter(|delivery| delivery.at.since(last) <= JOIN_WITHIN) else { break };
+                let joins = |next: &Delivery| next.at.since(last) <= JOIN_WITHIN && !next.corrupt;
+                let Some(delivery) = next.filter(joins) else { break };
                 let frame = &self.frames[delivery.id.index()];
                 let joins = join.as_mut().is_some_and(|join| join.takes(frame.offload, &frame.bytes));
                 if !joins || !group.push(delivery.id) {
@@ -395,6 +411,11 @@ impl<'a, D: AsFd> Pump<'a, D> {
         let flow = self.path.meta(delivery.id).flow;
         if let Some(frames) = &mut self.recorders.frames {
             frames.delivered(delivery.id, delivery.at);
+        }
+        if delivery.corrupt {
+            corrupt(&mut frame.offload, &mut frame.bytes, delivery.at.as_ns());
+            self.recorders.dropped(self.path.meta(delivery.id), DropReason::Corrupted);
+            return Some(delivery);
         }
         self.recorders.flows.delivered(flow, frame.context, frame.bytes.len() as u32, delivery.queued, delivery.at);
         Some(delivery)

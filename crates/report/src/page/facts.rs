@@ -117,8 +117,13 @@ fn link(hop: &Hop, named: bool) -> String {
     if hop.jitter > Span::ZERO {
         text.push_str(&format!(", ± {} ms jitter", short(hop.jitter.as_ms_f64())));
     }
-    if hop.loss > 0.0 {
-        text.push_str(&format!(", {} % random loss", short(100.0 * hop.loss)));
+    if let Some(share) = hop.loss.independent().filter(|&share| share > 0.0) {
+        text.push_str(&format!(", {} % random loss", short(100.0 * share)));
+    }
+    for (key, words) in hop.effects_in_words() {
+        if key != "loss" || hop.loss.independent().is_none() {
+            text.push_str(&format!(", {} {words}", key.replace('_', " ")));
+        }
     }
     text
 }

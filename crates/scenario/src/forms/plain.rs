@@ -91,9 +91,6 @@ impl<T: ParamValue, R: Limits<T>> Form<T> for Plain<R> {
 }
 
 /// A share of at least 0 and below 1, `0.01` or `"1%"`.
-pub(crate) struct Share;
-
-/// The value of a [`Share`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct SharePart(pub(crate) f64);
 
@@ -116,36 +113,6 @@ impl ParamValue for SharePart {
 
     fn allowed() -> String {
         "a share of at least 0 and less than 1, such as 0.01 or \"1%\"".into()
-    }
-}
-
-impl Form<f64> for Share {
-    fn spec(&self) -> FormSpec {
-        FormSpec { range: Some(SharePart::allowed()), ..FormSpec::new("share", SharePart::allowed()) }
-    }
-
-    fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<f64, ScenarioError> {
-        Form::<SharePart>::read(&ANY, item, cx).map(|share| share.0)
-    }
-
-    fn check(&self, key: &str, value: &f64) -> Result<(), String> {
-        match SharePart::parse(&value.show()) {
-            Some(_) => Ok(()),
-            None => Err(format!("{key} cannot be {value}; allowed: {}", SharePart::allowed())),
-        }
-    }
-
-    fn toml(&self, share: &f64, _: &Scenario) -> Option<String> {
-        Some(value(Unit::Number, &share.show()))
-    }
-
-    fn shown(&self, value: &f64, _: &Scenario) -> String {
-        value.show()
-    }
-
-    fn schema(&self) -> Value {
-        let percent = json!({ "type": "string", "pattern": "^\\s*([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*%\\s*$" });
-        json!({ "anyOf": [{ "type": "number", "minimum": 0, "exclusiveMaximum": 1 }, percent] })
     }
 }
 

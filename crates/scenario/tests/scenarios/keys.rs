@@ -65,6 +65,7 @@ fn values(spec: &KeySpec) -> Vec<String> {
         "[\"b\"]",
         "\"f.drops == 3\"",
         "\"other one\"",
+        "\"rate 3mbit burst 7kb\"",
     ];
     let words = spec.allowed.split(" | ").chain(spec.choices.into_iter().flatten().copied());
     plain.into_iter().map(str::to_owned).chain(words.map(|word| format!("{word:?}"))).collect()

@@ -1,6 +1,9 @@
 //! Whatever is legal can be written and read back; and the examples that people start from are legal.
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::params::{ParamSpec, Unit};
+use narrows_core::netem::{Chance, Loss, Reorder};
+use narrows_core::params::{Packets, ParamSpec, Unit};
+use narrows_core::policer::{Exceed, Police};
+use narrows_core::propagation::Distribution;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
@@ -45,7 +48,7 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!(s.hops[0].rate, RateSpec::constant(Rate::mbit(10)));
     assert_eq!(
         (s.hops[0].delay.clone(), s.hops[0].loss, s.hops[0].release),
-        (DelaySpec::constant(Span::ZERO), 0.0, Release::End)
+        (DelaySpec::constant(Span::ZERO), Loss::default(), Release::End)
     );
     let [tcp, udp] = s.flows.as_slice() else { panic!("two flows") };
     assert_eq!((tcp.count, tcp.start, tcp.stop), (1, Start::At(Time::ZERO), Time::ZERO + Span::s(60)));
@@ -220,15 +223,46 @@ fn any_delay() -> impl Strategy<Value = DelaySpec> {
     })
 }
 
+fn any_chance() -> impl Strategy<Value = Chance> {
+    let correlation = prop_oneof![Just(0.0), 0.0..=1.0];
+    (0.0..1.0, correlation).prop_map(|(share, correlation)| Chance { share, correlation })
+}
+
+fn any_loss() -> impl Strategy<Value = Loss> {
+    let of_bursts = (0.0..=1.0, 0.0..=1.0, 0.0..=1.0, 0.0..=1.0);
+    let of_bursts = of_bursts.prop_map(|(p, r, bad, good)| Loss::Gemodel { p, r, bad, good });
+    prop_oneof![any_chance().prop_map(Loss::Random), of_bursts]
+}
+
+/// Copies, changed bits, reordering, a limit, a policer.
+type Rarer = (Option<Chance>, Option<Chance>, Option<Reorder>, Option<Packets>, Option<Police>);
+
+fn any_effects() -> impl Strategy<Value = Rarer> {
+    let reorder = (any_chance(), 1..100u32).prop_map(|(chance, gap)| Reorder { chance, gap });
+    let limit = (1..1_000_000_000u32).prop_map(Packets);
+    let police = (1..1_000_000_000_000u64, 1..1_000_000_000u64, select(vec![Exceed::Drop, Exceed::Mark]));
+    let police = police.prop_map(|(rate, burst, exceed)| Police { rate: Rate::bit(rate), burst: Bytes(burst), exceed });
+    use proptest::option::of;
+    (of(any_chance()), of(any_chance()), of(reorder), of(limit), of(police))
+}
+
 fn any_hop() -> impl Strategy<Value = Hop> {
-    let times = (any_delay(), 0.0..=1.0);
-    let plain = (times, 0..1000u64, 0.0..1.0, proptest::option::of(0..1_000_000u64));
+    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Pareto, Distribution::Paretonormal];
+    let times = (any_delay(), 0.0..=1.0, select(distributions.to_vec()), any::<bool>());
+    let plain = (times, 0..1000u64, (any_loss(), any_effects()), proptest::option::of(0..1_000_000u64));
     (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
-        |(rate, queue, ((delay, jitter), overhead, loss, burst), name)| Hop {
+        |(rate, queue, ((delay, jitter, distribution, overtake), overhead, (loss, rarer), burst), name)| Hop {
             jitter: Span::ns((delay.min().as_ns() as f64 * jitter) as u64),
             delay,
+            distribution,
+            overtake,
             overhead: Bytes(overhead),
             loss,
+            duplicate: rarer.0,
+            corrupt: rarer.1,
+            reorder: rarer.2,
+            delay_limit: rarer.3,
+            police: rarer.4,
             release: if burst.is_some() { Release::Start } else { Release::End },
             burst: Bytes(burst.unwrap_or(0)),
             ..Hop::new(name, rate, queue)

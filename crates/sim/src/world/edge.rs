@@ -2,7 +2,7 @@
 use super::Hosts;
 use crate::event::EventKind;
 use crate::host::{Flow, Routes};
-use crate::segment::{Segment, SegmentKind};
+use crate::segment::{PeerDatagram, Returning, Segment, SegmentKind};
 use crate::side::Side;
 use narrows_core::link::Link;
 use narrows_core::{DropReason, FlowId, PacketId, PacketMeta, Pool, Time};
@@ -13,8 +13,8 @@ use narrows_world::network::{Decision, Due, Edge, Network};
 pub(crate) fn hop(flows: &[Flow], routes: &[Routes], segment: &Segment, flow: FlowId, hops_left: u16) -> Option<usize> {
     let routes = &routes[flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
     let route = match segment.kind {
-        SegmentKind::Data | SegmentKind::Syn => &routes.there,
-        SegmentKind::Ack | SegmentKind::SynAck => &routes.back,
+        SegmentKind::Data | SegmentKind::Syn | SegmentKind::Corrupt => &routes.there,
+        SegmentKind::Ack | SegmentKind::SynAck | SegmentKind::CorruptAnswer => &routes.back,
     };
     route.iter().nth_back(usize::from(hops_left)).map(|&hop| usize::from(hop))
 }
@@ -38,6 +38,29 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
         let flow = &mut self.flows[meta.flow.0 as usize];
         flow.record.lost += 1;
         flow.transport.dropped(segment);
+    }
+
+    #[cold]
+    fn copied(&mut self, original: PacketId, copy: PacketId, flow: FlowId, segment: &mut Segment) {
+        self.flows[flow.0 as usize].transport.copied(segment);
+        if let Some(&answer) = self.acks.get(original.index()) {
+            if self.acks.len() <= copy.index() {
+                self.acks.resize(copy.index() + 1, Returning::SynAck);
+            }
+            self.acks[copy.index()] = match answer {
+                Returning::Datagram(datagram) => Returning::Datagram(PeerDatagram { slot: segment.tag, ..datagram }),
+                other => other,
+            };
+        }
+        // The record has the original only.
+        self.record(|recorder, _| recorder.enters(copy));
+    }
+
+    fn corrupt(segment: &mut Segment) {
+        segment.kind = match segment.kind {
+            SegmentKind::Data | SegmentKind::Syn | SegmentKind::Corrupt => SegmentKind::Corrupt,
+            SegmentKind::Ack | SegmentKind::SynAck | SegmentKind::CorruptAnswer => SegmentKind::CorruptAnswer,
+        };
     }
 
     #[inline(always)]

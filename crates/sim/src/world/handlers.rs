@@ -7,8 +7,8 @@ use crate::host::InFlight;
 use crate::segment::{Returning, Segment, SegmentKind};
 use crate::side::{Answer, Departure, Side, Uplink as _};
 use crate::transport::{Carried, Transport, dispatch};
-use narrows_core::{Dscp, Ecn, PacketId, PacketMeta, Time};
-use narrows_world::network::{Network, Transit};
+use narrows_core::{DropReason, Dscp, Ecn, PacketId, PacketMeta, Time};
+use narrows_world::network::{Edge as _, Network, Transit};
 
 impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
     #[inline(always)]
@@ -27,6 +27,8 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
             }
             SegmentKind::Syn => self.answer_syn(network, flow_index),
             SegmentKind::Ack | SegmentKind::SynAck => self.return_from_hops(flow_index, id, meta.ecn == Ecn::Ce),
+            // The checksum fails.
+            SegmentKind::Corrupt | SegmentKind::CorruptAnswer => self.dropped(&meta, &segment, DropReason::Corrupted),
         }
     }
 

@@ -10,6 +10,7 @@ mod cake;
 mod delay_steps;
 mod detection;
 mod dual_queue;
+mod effects;
 mod exact;
 mod figures;
 mod harness;

@@ -7,6 +7,24 @@ use narrows_results::RunResult;
 use proptest::prelude::*;
 use std::fmt::Write;
 
+/// What a few hops do to packets besides, as text.
+fn effects() -> impl Strategy<Value = String> {
+    let one = prop_oneof![
+        Just("overtake = true\n".to_owned()),
+        prop::sample::select(vec!["normal", "pareto", "paretonormal"])
+            .prop_map(|distribution| format!("distribution = \"{distribution}\"\n")),
+        (0.0..0.5f64, 0.0..1.0f64).prop_map(|(share, rho)| format!("duplicate = \"{share} {rho}\"\n")),
+        (0.0..0.1f64).prop_map(|share| format!("corrupt = {share:?}\n")),
+        (0.0..1.0f64, 1u32..10).prop_map(|(share, gap)| format!("reorder = \"{share} gap {gap}\"\n")),
+        (1u32..50).prop_map(|limit| format!("delay_limit = {limit}\n")),
+        (100u32..20_000, 1500u32..100_000, any::<bool>()).prop_map(|(rate, burst, marks)| {
+            let exceed = if marks { " conform-exceed mark" } else { "" };
+            format!("police = \"rate {rate}kbit burst {burst}b{exceed}\"\n")
+        }),
+    ];
+    prop_oneof![3 => Just(String::new()), 1 => one]
+}
+
 /// A few hops, as the text of their sections.
 fn hop(index: usize) -> impl Strategy<Value = String> {
     let rate = prop_oneof![
@@ -28,8 +46,8 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
     let loss = prop_oneof![3 => Just(0.0), 1 => 0.0..0.3f64];
     let later = prop_oneof![3 => Just(None), 1 => (1u64..2000, 0u64..20_000).prop_map(Some)];
     let delay = (0u64..10_000, later, prop_oneof![2 => Just(0), 1 => 0u64..=100]);
-    (rate, queue, release, loss, delay, 0u32..50).prop_map(
-        move |(rate, queue, release, loss, (delay, later, percent), overhead)| {
+    (rate, queue, release, loss, delay, (0u32..50, effects())).prop_map(
+        move |(rate, queue, release, loss, (delay, later, percent), (overhead, effects))| {
             let jitter = later.map_or(delay, |(_, later)| later.min(delay)) * percent / 100;
             let delay = match later {
                 None => format!("\"{delay}us\""),
@@ -39,7 +57,7 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
             };
             format!(
                 "[[hop]]\nname = \"h{index}\"\nrate = {rate}\nqueue = {queue}\nloss = {loss:?}\ndelay = {delay}\n\
-             jitter = \"{jitter}us\"\noverhead = \"{overhead}B\"\n{release}"
+             jitter = \"{jitter}us\"\noverhead = \"{overhead}B\"\n{release}{effects}"
             )
         },
     )

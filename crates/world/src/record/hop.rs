@@ -190,10 +190,12 @@ impl HopRecord {
     pub fn summary(&mut self, name: &str, queue: String, capacity: Bytes, now: Time) -> HopSummary {
         let total = self.drops.iter().sum();
         let sent = self.sent.since(self.sent_before);
+        let of = |reason: &DropReason| self.drops[*reason as usize];
+        let behind = DropReason::ALL.iter().filter(|reason| reason.is_behind_link()).map(of).sum();
         let by_reason = DropReason::ALL
             .iter()
-            .filter(|&&reason| self.drops[reason as usize] > 0)
-            .map(|&reason| (reason.name().to_owned(), self.drops[reason as usize]))
+            .filter(|reason| of(reason) > 0)
+            .map(|reason| (reason.name().to_owned(), of(reason)))
             .collect();
         HopSummary {
             name: name.into(),
@@ -204,7 +206,7 @@ impl HopRecord {
             sojourn_ms: Some(self.sojourn.quantiles_ms()),
             offered_packets: self.offered,
             drops: Drops { total, by_reason },
-            loss_rate: loss_rate(sent.packets, total, self.drops[DropReason::LinkLoss as usize]),
+            loss_rate: loss_rate(sent.packets, total, behind),
             marks: self.marks,
         }
     }

@@ -6,7 +6,7 @@
 use crate::meters::Meters;
 use crate::network::{Decision, DecisionKind};
 use narrows_core::congestion::{self, ControllerConfig};
-use narrows_core::{DropReason, Ecn, PacketId, Span, Time};
+use narrows_core::{Ecn, PacketId, Span, Time};
 use narrows_results::packets::{
     Capture, Event, Flow, Hop, Known, Lengths, Marks, Metrics, Packet, PacketKind, PacketLog, Recovery, Transport, What,
 };
@@ -387,7 +387,7 @@ pub fn events(decision: Decision, hop: u16, queued: &mut bool, now: Time) -> [Op
         }
         // A packet that is refused has arrived at the hop, too.
         DecisionKind::Dropped(reason) => {
-            let on_arrival = !*queued && reason != DropReason::LinkLoss;
+            let on_arrival = !*queued && !reason.is_behind_link();
             [on_arrival.then_some((at, What::Enqueued(hop))), Some((at, What::Dropped(hop, reason)))]
         }
     }

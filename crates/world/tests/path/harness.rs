@@ -1,5 +1,5 @@
 //! Scenarios, arrivals, and a driver of paths that holds on to what must be true in every state.
-use narrows_core::{Bytes, DropReason, Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
+use narrows_core::{Bytes, DropReason, Ecn, FlowId, HostId, PacketId, PacketMeta, Rng, Span, Time};
 use narrows_results::summary::HopSummary;
 use narrows_scenario::{NoTraces, Scenario};
 use narrows_world::path::{Path, PathObserver, Route, Sampling};
@@ -38,6 +38,10 @@ pub(crate) struct Log {
     /// Number, when it was through, time in queues, newly marked.
     pub(crate) delivered: Vec<(u32, Time, Span, bool)>,
     pub(crate) dropped: Vec<(u32, DropReason)>,
+    /// Packets delivered with a changed bit.
+    pub(crate) corrupt: usize,
+    /// Packets sent twice, each with its copy.
+    pub(crate) copied: Vec<(PacketId, PacketId)>,
     /// When there was a sample, and the end of the warm-up.
     pub(crate) sampled: Vec<Time>,
     pub(crate) warmed_up: Option<Time>,
@@ -46,6 +50,10 @@ pub(crate) struct Log {
 impl PathObserver for Log {
     fn dropped(&mut self, meta: &PacketMeta, reason: DropReason) {
         self.dropped.push((meta.flow.0, reason));
+    }
+
+    fn copied(&mut self, original: PacketId, copy: PacketId) {
+        self.copied.push((original, copy));
     }
 
     fn sampled(&mut self, now: Time, _: Span) {
@@ -99,6 +107,7 @@ impl Driven {
             let last = self.log.delivered.last().map_or(Time::ZERO, |&(_, at, ..)| at);
             assert!(last <= through.at, "packets come through in the order of their times");
             let meta = self.path.release(through.id);
+            self.log.corrupt += usize::from(through.corrupt);
             self.log.delivered.push((meta.flow.0, through.at, through.queued, through.marked));
         }
     }
@@ -106,7 +115,7 @@ impl Driven {
     /// Every packet is somewhere, once.
     fn identity(&self) {
         let over = self.log.delivered.len() + self.log.dropped.len();
-        assert_eq!(self.inserted, over + self.path.underway());
+        assert_eq!(self.inserted + self.log.copied.len(), over + self.path.underway());
     }
 
     /// Everything until then happens; what was logged, and each hop's figures.
@@ -119,7 +128,8 @@ impl Driven {
         };
         let hops: Vec<HopSummary> = self.path.into_records().zip(&scenario.hops).map(summary).collect();
         for (hop, waiting) in hops.iter().zip(waiting).filter(|_| scenario.warmup == Span::ZERO) {
-            let lost = hop.drops.by_reason.get("link_loss").copied().unwrap_or(0);
+            let behind = DropReason::ALL.iter().filter(|reason| reason.is_behind_link());
+            let lost: u64 = behind.filter_map(|reason| hop.drops.by_reason.get(reason.name())).sum();
             let left = hop.offered_packets - hop.packets - (hop.drops.total - lost);
             // One more than wait may be on the wire.
             assert!(

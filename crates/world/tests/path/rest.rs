@@ -136,3 +136,33 @@ fn what_is_marked_is_told_once() {
     assert_eq!(log.delivered.iter().map(|through| through.3).collect::<Vec<_>>(), [false, true, false, true]);
     assert_eq!(hops[0].marks, 2);
 }
+
+/// Every packet is sent twice, every one has a changed bit, and the copies enter first. On the second hop, which takes 1 ms for each, all of
+/// them count.
+#[test]
+fn copies_and_changed_bits_come_out_with_their_packets() {
+    let two = hop("one", "rate = \"8mbit\"\nqueue = \"fifo\"\nduplicate = \"100%\"\ncorrupt = \"100%\"")
+        + &hop("two", "rate = \"8mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"");
+    let scenario = scenario(&two);
+    let mut driven = Driven::new(&scenario, &[way(&[0, 1], Span::ZERO)]);
+    driven.offer(&packet(100, 0));
+    driven.offer(&packet(100, 0));
+    let (log, hops) = driven.finish(&scenario, at(1000));
+    let through: Vec<(u32, Time)> = log.delivered.iter().map(|&(n, at, ..)| (n, at)).collect();
+    assert_eq!(through, [(0, at(107)), (0, at(108)), (1, at(109)), (1, at(110))]);
+    assert_eq!((log.copied.len(), log.corrupt, hops[0].packets, hops[1].packets), (2, 4, 2, 4));
+}
+
+/// Reordering: the second packet of each pair has no delay of 10 ms.
+#[test]
+fn packets_that_skip_the_delay_come_first() {
+    let text = hop("one", "rate = \"8mbit\"\nqueue = \"fifo\"\ndelay = \"10ms\"\nreorder = \"100% gap 2\"");
+    let scenario = scenario(&text);
+    let mut driven = Driven::new(&scenario, &[way(&[0], Span::ZERO)]);
+    assert_eq!(driven.path.sleeps_until(), None);
+    (0..4).for_each(|_| driven.offer(&packet(100, 0)));
+    assert_eq!(driven.path.sleeps_until(), Some(at(101)), "the first may be through when its bits are");
+    let (log, _) = driven.finish(&scenario, at(1000));
+    let through: Vec<(u32, Time)> = log.delivered.iter().map(|&(n, at, ..)| (n, at)).collect();
+    assert_eq!(through, [(1, at(102)), (3, at(104)), (0, at(111)), (2, at(113))]);
+}

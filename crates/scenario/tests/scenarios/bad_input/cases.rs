@@ -128,13 +128,29 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "loss = 0.01",
         r#"loss = "100%""#,
-        r#"S.toml:16: loss in [[hop]] cannot be "100%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "100%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
     ),
     (
         "loss = 0.01",
-        r#"loss = "0.01""#,
-        r#"S.toml:16: loss in [[hop]] cannot be "0.01"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+        r#"loss = "gemodel 1% 10% 50% 0% 0%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "gemodel 1% 10% 50% 0% 0%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
     ),
+    (
+        "loss = 0.01",
+        r#"duplicate = "1% 200%""#,
+        r#"S.toml:16: duplicate in [[hop]] cannot be "1% 200%"; allowed: a share from 0 to 1, such as 0.01 or "1%"; with a correlation, "1% 25%""#,
+    ),
+    (
+        "loss = 0.01",
+        r#"reorder = "25% gap 0""#,
+        r#"S.toml:16: reorder in [[hop]] cannot be "25% gap 0"; allowed: a share from 0 to 1, such as 0.25 or "25%"; with a correlation and a gap, "25% 50% gap 5""#,
+    ),
+    (
+        "loss = 0.01",
+        r#"police = "rate 10mbit""#,
+        r#"S.toml:16: police in [[hop]] cannot be "rate 10mbit"; allowed: "rate 10mbit burst 100kb", a rate above 0 and a bucket of at least 1 byte; then perhaps "conform-exceed mark" in place of drop"#,
+    ),
+    ("loss = 0.01", "delay_limit = 0", r#"S.toml:16: delay_limit in [[hop]] cannot be 0; allowed: 1p to 1000000000p"#),
     (
         r#"release = "start""#,
         r#"release = "strat""#,

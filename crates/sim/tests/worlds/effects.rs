@@ -1,0 +1,107 @@
+//! What a hop does to packets besides queuing and delaying them.
+use crate::harness::{flow, hop, parse, recorded, run, run_text};
+use narrows_results::packets::{Capture, What};
+
+/// 10 000 datagrams a second for 10 s, each 100 bytes, over a hop with these keys.
+fn datagrams(keys: &str) -> String {
+    format!(
+        "duration = \"10s\"\n[[hop]]\nname = \"link\"\nrate = \"1gbit\"\nqueue = \"fifo\"\ndelay = \"10ms\"\n{keys}\n\
+         [[flow]]\nname = \"f\"\ntransport = \"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"8mbit\", packet = \"100B\" }}\n\
+         rtt = \"20ms\"\nroute = [\"link\"]\n"
+    )
+}
+
+const SENT: f64 = 100_000.0;
+
+#[test]
+fn a_tenth_arrives_twice() {
+    let result = run_text(&datagrams("duplicate = \"10%\""));
+    // 110 000 packets of 72 bytes of payload in 10 s, but those of the last 10 ms.
+    let expected = 1.1 * SENT * 72.0 * 8.0 / 10.0 / 1e6;
+    let got = flow(&result, "f").goodput_mbit;
+    assert!((got - expected).abs() < 0.01 * expected, "{got} Mbit/s, not {expected}");
+    assert_eq!(
+        (hop(&result, "link").drops.total, hop(&result, "link").packets),
+        (0, 100_000),
+        "the link sends each once"
+    );
+}
+
+#[test]
+fn a_changed_bit_is_a_lost_packet() {
+    let result = run_text(&datagrams("corrupt = \"1%\""));
+    let (flow, hop) = (flow(&result, "f"), hop(&result, "link"));
+    let corrupted = hop.drops.by_reason["corrupted"];
+    assert!((900..1100).contains(&corrupted), "{corrupted}");
+    // Those of the last 10 ms have not arrived.
+    let lost = flow.lost_packets.expect("it is counted");
+    assert!(lost <= corrupted && lost + 5 >= corrupted, "{lost} of {corrupted}");
+    assert!((hop.loss_rate - corrupted as f64 / SENT).abs() < 1e-9);
+}
+
+/// 10 ms at 10 000 packets a second are 100 packets, of which 60 have room: whenever ten have arrived, ten enter.
+#[test]
+fn a_delay_line_holds_its_limit() {
+    let result = run_text(&datagrams("delay_limit = 60"));
+    let dropped = hop(&result, "link").drops.by_reason["delay_line"];
+    assert!((39_900..=40_100).contains(&dropped), "{dropped} of 100 000");
+    let unlimited = run_text(&datagrams("delay_limit = 101"));
+    assert_eq!(hop(&unlimited, "link").drops.total, 0);
+}
+
+/// A bucket that fills with half of the rate lets half through.
+#[test]
+fn a_policer_drops_or_marks_what_exceeds_its_rate() {
+    let result = run_text(&datagrams("police = \"rate 4mbit burst 1000b\""));
+    let link = hop(&result, "link");
+    // The bucket holds ten packets at first.
+    let policed = link.drops.by_reason["policed"];
+    assert!((49_989..=49_991).contains(&policed), "{policed}");
+    assert_eq!((link.packets + policed, link.offered_packets), (100_000, 100_000));
+    let marking = datagrams("police = \"rate 4mbit burst 1000b conform-exceed mark\"");
+    let marked = run_text(&marking.replace("\"udp\"", "{ kind = \"udp\", ecn = \"ect0\" }"));
+    assert_eq!((hop(&marked, "link").drops.total, hop(&marked, "link").marks), (0, policed));
+    assert_eq!(hop(&run_text(&marking), "link").drops.by_reason["policed"], policed, "they cannot be marked");
+}
+
+/// Packets are 0.1 ms apart, and a quarter of them has no delay of 10 ms: each of these overtakes three quarters of the 100 before it.
+#[test]
+fn reordered_packets_are_ahead_of_those_in_the_line() {
+    let scenario = parse(&datagrams("reorder = \"25%\"").replace("10s", "100ms"));
+    let (_, log) = recorded(&scenario, Capture::default());
+    let arrived = log.events.iter().filter(|event| event.what == What::Arrived);
+    let order: Vec<u32> = arrived.map(|event| event.packet).collect();
+    let mut place = vec![usize::MAX; 1000];
+    order.iter().enumerate().for_each(|(n, &packet)| place[packet as usize] = n);
+    let overtaken = |packet: usize| (0..packet).filter(|&other| place[other] > place[packet]).count();
+    let overtaken: Vec<usize> = (100..900).map(overtaken).collect();
+    let (skipping, most) = (overtaken.iter().filter(|&&n| n > 50).count(), overtaken.iter().max());
+    assert!((150..250).contains(&skipping), "{skipping} of 800");
+    assert!(most.is_some_and(|&most| most <= 100) && overtaken.iter().all(|&n| n == 0 || n > 50), "{most:?}");
+}
+
+#[test]
+fn effects_have_streams_of_their_own() {
+    let loss = "loss = \"1%\"";
+    let lost = |keys: &str| hop(&run_text(&datagrams(keys)), "link").drops.by_reason["link_loss"];
+    let alone = lost(loss);
+    for other in ["corrupt = 0.01", "reorder = 0.1", "jitter = \"1ms\"\novertake = true", "delay_limit = 1000"] {
+        assert_eq!(lost(&format!("{loss}\n{other}")), alone, "{other}");
+    }
+}
+
+/// A transfer over everything at once ends, and every byte arrives.
+#[test]
+fn a_transfer_survives_all_of_them() {
+    for transport in ["tcp", "quic"] {
+        let text = format!(
+            "duration = \"120s\"\n[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = \"fq_codel\"\ndelay = \"10ms\"\njitter = \"5ms\"\n\
+             distribution = \"normal\"\novertake = true\nloss = \"gemodel 0.2% 50%\"\nduplicate = \"2%\"\ncorrupt = \"1%\"\nreorder = \"5%\"\n\
+             delay_limit = 100\npolice = \"rate 15mbit burst 50kb\"\n[[hop]]\nname = \"back\"\nrate = \"20mbit\"\nqueue = \"fifo\"\n\
+             delay = \"10ms\"\njitter = \"5ms\"\novertake = true\nduplicate = 0.1\ncorrupt = 0.01\n[[flow]]\nname = \"f\"\nrtt = \"40ms\"\n\
+             traffic = {{ kind = \"finite\", size = \"2MB\" }}\ntransport = \"{transport}\"\nroute = [\"link\"]\nback = [\"back\"]\n"
+        );
+        let result = run(&parse(&text));
+        assert_eq!(flow(&result, "f").completion_s.map(|c| c.count), Some(1), "{transport}");
+    }
+}
