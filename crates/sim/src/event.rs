@@ -63,6 +63,18 @@ pub(crate) enum Popped {
     Other(Time, EventKind, usize),
 }
 
+/// The next event of a return pipe, in the list of its slot.
+#[derive(Clone, Copy)]
+struct NextAck {
+    event: u128,
+    /// The next pipe of the list.
+    next: Option<PipeId>,
+}
+
+/// The index of a return pipe, plus one.
+#[derive(Clone, Copy)]
+struct PipeId(NonZeroU32);
+
 /// How far events are to be handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bound(u128);
@@ -118,6 +130,10 @@ pub(crate) struct Events {
     tick: u64,
     levels: Vec<Level>,
     chunks: Chunks,
+    /// By return pipe. Each has one pending event at most, so the events of a slot can be a list through this array.
+    acks: Vec<NextAck>,
+    /// The lists of the slots of level 0.
+    ack_lists: Box<[Option<PipeId>]>,
     /// The earliest event in `near` and `begun`.
     soonest: u128,
     /// The next event of the first link and of the first return pipe, if there is one.
@@ -219,7 +235,7 @@ const REGULAR: usize = 2;
 /// No event: later than any.
 const NEVER: u128 = u128::MAX;
 /// The number of events that a tick should hold.
-const PER_TICK: f64 = 32.0;
+const PER_TICK: f64 = 16.0;
 
 impl Level {
     fn new() -> Level {
@@ -285,6 +301,8 @@ impl Events {
             tick: 0,
             levels: Vec::new(),
             chunks: Chunks::default(),
+            acks: Vec::new(),
+            ack_lists: Box::default(),
             soonest: NEVER,
             regular: [NEVER; REGULAR],
         }
@@ -297,9 +315,40 @@ impl Events {
         let place = match (kind, index) {
             (EventKind::Link, 0) => 0,
             (EventKind::Ack, 0) => 1,
+            (EventKind::Ack, _) => return self.schedule_ack(at, index),
             _ => return self.schedule(at, kind, index),
         };
         self.regular[place] = self.event(at, kind, index);
+    }
+
+    /// Schedules the next event of a return pipe that has none pending. Most go into the list of a slot.
+    #[inline(never)]
+    fn schedule_ack(&mut self, at: Time, pipe: usize) {
+        let event = self.event(at, EventKind::Ack, pipe);
+        let tick = (event >> 64) as u64 >> self.tick_bits;
+        if tick <= self.tick || (tick ^ self.tick) >= SLOTS as u64 {
+            return self.insert(event);
+        }
+        let slot = tick as usize % SLOTS;
+        match (self.acks.get_mut(pipe), self.ack_lists.get_mut(slot), self.levels.first_mut()) {
+            (Some(ack), Some(list), Some(level)) => {
+                *ack = NextAck { event, next: *list };
+                *list = Some(PipeId(NonZeroU32::MIN.saturating_add(pipe as u32)));
+                level.set(slot);
+            }
+            _ => self.add_ack(event, pipe),
+        }
+    }
+
+    /// Makes room for the events of this return pipe.
+    #[cold]
+    #[inline(never)]
+    fn add_ack(&mut self, event: u128, pipe: usize) {
+        self.acks.resize(self.acks.len().max(pipe + 1), NextAck { event: NEVER, next: None });
+        if self.ack_lists.is_empty() {
+            self.ack_lists = vec![None; SLOTS].into();
+        }
+        self.insert(event);
     }
 
     /// The same for a link that yields to arrivals at that time: its event comes after all others. Several such links are ordered
@@ -356,7 +405,18 @@ impl Events {
         }
         let other = self.soonest;
         let [link, ack] = self.regular;
-        let time = |event: u128| Time::from_ns((event >> 64) as u64);
+        let ns = |event: u128| (event >> 64) as u64;
+        let time = |event: u128| Time::from_ns(ns(event));
+        // Mostly the times alone decide.
+        let [at_link, at_ack, at_other, at_last] = [link, ack, other, last].map(ns);
+        if at_link < at_ack && at_link < at_other && at_link < at_last {
+            self.regular[0] = NEVER;
+            return Some(Popped::FirstLink(time(link)));
+        }
+        if at_ack < at_link && at_ack < at_other && at_ack < at_last {
+            self.regular[1] = NEVER;
+            return Some(Popped::FirstAck(time(ack)));
+        }
         if link < ack && link < other {
             if link > last {
                 return None;
@@ -408,7 +468,8 @@ impl Events {
     #[inline]
     fn put_off(&mut self, event: u128, tick: u64) {
         // The highest digit, in base 4096, in which the two ticks differ.
-        let level = ((tick ^ self.tick).ilog2() / SLOT_BITS) as usize;
+        let differ = tick ^ self.tick;
+        let level = if differ < SLOTS as u64 { 0 } else { (differ.ilog2() / SLOT_BITS) as usize };
         if level >= self.levels.len() {
             self.add_levels(level);
         }
@@ -436,6 +497,9 @@ impl Events {
             };
             let above = self.tick >> shift >> SLOT_BITS << SLOT_BITS;
             self.tick = (above | found as u64) << shift;
+            if level == 0 {
+                self.take_acks(found);
+            }
             while let Some(id) = list {
                 let Chunk { events, next, count } = self.chunks.remove(id);
                 // The list begins with the latest chunk. Events scheduled later are mostly due later, so reversing gives a nearly
@@ -460,6 +524,16 @@ impl Events {
         false
     }
 
+    /// Loads the return pipes' events of a slot of level 0.
+    #[inline]
+    fn take_acks(&mut self, slot: usize) {
+        let mut list = self.ack_lists.get_mut(slot).and_then(Option::take);
+        while let Some(&NextAck { event, next }) = list.and_then(|PipeId(id)| self.acks.get(id.get() as usize - 1)) {
+            self.begun.push(event);
+            list = next;
+        }
+    }
+
     #[inline]
     fn push_near(&mut self, event: u128) {
         self.soonest = self.soonest.min(event);
@@ -470,6 +544,8 @@ impl Events {
     pub(crate) fn bytes(&self) -> usize {
         (self.near.capacity() + self.begun.capacity()) * size_of::<u128>()
             + self.chunks.slots.capacity() * size_of::<Chunk>()
+            + self.acks.capacity() * size_of::<NextAck>()
+            + self.ack_lists.len() * size_of::<Option<PipeId>>()
             + self.levels.len() * (size_of::<Level>() + SLOTS * size_of::<Option<ChunkId>>())
     }
 
@@ -565,6 +641,34 @@ mod tests {
                     );
                     now = at.as_ns();
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn each_return_pipe_comes_in_its_turn_near_or_far() {
+        for (ties, longest) in
+            [TieBreak::AsScheduled, TieBreak::BySide].into_iter().flat_map(|t| [50, 1 << 20, 1 << 34].map(|l| (t, l)))
+        {
+            // Ticks of 8 µs: within the tick, in the lists of the first level, and beyond.
+            let mut events = Events::new(1000, 1e6, ties);
+            let (mut rng, mut model, mut now) = (Rng::stream(3, "events"), std::collections::BTreeSet::new(), 0);
+            for n in 0..4200usize {
+                let pipe = if n < 200 {
+                    n + 1
+                } else {
+                    let (at, _, pipe) = model.pop_first().expect("200 are pending");
+                    assert_eq!(
+                        pop(&mut events, ever()),
+                        Some((Time::from_ns(at), EventKind::Ack, pipe)),
+                        "{ties:?} {n}"
+                    );
+                    now = at;
+                    pipe
+                };
+                let at = now + rng.below(longest) / (1 + rng.below(3) * 1000);
+                events.schedule_next(Time::from_ns(at), EventKind::Ack, pipe);
+                model.insert((at, if ties == TieBreak::BySide { pipe } else { n }, pipe));
             }
         }
     }

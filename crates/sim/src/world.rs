@@ -106,15 +106,15 @@ impl<S: Side> World<S> {
         while let Some(event) = self.hosts.events.pop_through(until) {
             match event {
                 Popped::FirstLink(at) => {
-                    self.turn_to(at, event, watch)?;
+                    self.turn_to(at, EventKind::Link, 0, watch)?;
                     self.uplink.handle(&mut self.hosts, Due::Link, 0);
                 }
                 Popped::FirstAck(at) => {
-                    self.turn_to(at, event, watch)?;
+                    self.turn_to(at, EventKind::Ack, 0, watch)?;
                     self.hosts.on_returning(&mut self.uplink, 0);
                 }
                 Popped::Other(at, kind, index) => {
-                    self.turn_to(at, event, watch)?;
+                    self.turn_to(at, kind, index, watch)?;
                     self.on_event(kind, index, watch)?;
                 }
             }
@@ -124,9 +124,9 @@ impl<S: Side> World<S> {
 
     /// The clock is at an event's time.
     #[inline(always)]
-    fn turn_to(&mut self, at: Time, event: Popped, watch: &mut dyn Watch) -> Result<(), Stopped> {
+    fn turn_to(&mut self, at: Time, kind: EventKind, index: usize, watch: &mut dyn Watch) -> Result<(), Stopped> {
         if at < self.hosts.now {
-            runs_backwards(event, self.hosts.now);
+            runs_backwards(at, kind, index, self.hosts.now);
         }
         self.hosts.now = at;
         self.handled += 1;
@@ -219,9 +219,10 @@ impl<S: Side> World<S> {
 /// A bug in the simulator: an event was scheduled in the past.
 #[cold]
 #[inline(never)]
-fn runs_backwards(event: Popped, now: Time) -> ! {
+fn runs_backwards(at: Time, kind: EventKind, index: usize, now: Time) -> ! {
     panic!(
-        "time runs backwards: {event:?} comes at {} ns; this is a fault of the simulator, please report it with the scenario",
+        "time runs backwards: {kind:?} {index} of {} ns comes at {} ns; this is a fault of the simulator, please report it with the scenario",
+        at.as_ns(),
         now.as_ns()
     );
 }
