@@ -56,7 +56,7 @@ pub(crate) struct ReturnPipe {
 }
 
 /// A packet on its way back to a sender; one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct InFlight {
     pub(crate) arrives: Time,

@@ -12,7 +12,7 @@ pub(crate) struct Ring<T> {
 /// Places at first.
 const FEW: usize = 4;
 
-impl<T: Copy> Ring<T> {
+impl<T: Copy + Default> Ring<T> {
     /// An empty one without memory.
     pub(crate) const fn new() -> Ring<T> {
         Ring { places: Vec::new(), first: 0, len: 0 }
@@ -33,7 +33,7 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub(crate) fn push(&mut self, value: T) {
         if self.len == self.places.len() {
-            self.grow(value);
+            self.grow();
         }
         let place = (self.first + self.len) & (self.places.len() - 1);
         self.places[place] = value;
@@ -52,11 +52,11 @@ impl<T: Copy> Ring<T> {
     /// Doubles the places.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, filler: T) {
+    fn grow(&mut self) {
         let count = (2 * self.len).max(FEW);
         let mut places = Vec::with_capacity(count);
         places.extend(self.iter());
-        places.resize(count, filler);
+        places.resize(count, T::default());
         (self.places, self.first) = (places, 0);
     }
 

@@ -43,9 +43,10 @@ pub(crate) enum SegmentKind {
 }
 
 /// A packet from a receiver to its sender.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Returning {
     /// The answer to its SYN.
+    #[default]
     SynAck,
     /// An acknowledgment.
     Ack(AckSegment),

@@ -429,7 +429,7 @@ impl Receiver {
         self.gathering = None;
         self.gathered = 0;
         self.acknowledged = self.next;
-        let ack = AckSegment {
+        let mut ack = AckSegment {
             ack: self.next,
             ece: self.echo,
             marked: self.marked,
@@ -437,15 +437,18 @@ impl Receiver {
             window: self.limits.then(|| self.window.offered()),
             ..AckSegment::default()
         };
-        if self.remembered > 0 || self.duplicate { self.with_blocks(ack) } else { ack }
+        if self.remembered > 0 || self.duplicate {
+            self.add_blocks(&mut ack);
+        }
+        ack
     }
 
     /// The acknowledgment with SACK blocks.
     #[cold]
-    fn with_blocks(&mut self, mut ack: AckSegment) -> AckSegment {
+    fn add_blocks(&mut self, ack: &mut AckSegment) {
         ack.duplicate = core::mem::take(&mut self.duplicate) && self.sacks;
         if !self.sacks {
-            return ack;
+            return;
         }
         // A D-SACK takes the first block (RFC 2883 §4).
         let duplicate = ack.duplicate.then_some(self.duplicated);
@@ -454,7 +457,6 @@ impl Receiver {
             *slot = (start.wrapping_sub(self.next) as u32, end.wrapping_sub(self.next) as u32);
             ack.blocks += 1;
         }
-        ack
     }
 
     /// When a delayed or compressed acknowledgment is due.

@@ -181,31 +181,40 @@ impl<S: Side> Hosts<S> {
 
     #[inline(always)]
     pub(super) fn on_returning(&mut self, network: &mut S::Uplink, pipe: usize) {
-        let underway = &mut self.pipes[pipe].underway;
-        let Some(&InFlight { flow, what, .. }) = underway.get(0) else { return };
-        underway.drop_first();
+        let Some(&InFlight { flow, ref what, .. }) = self.pipes[pipe].underway.get(0) else { return };
         let flow_index = flow as usize;
+        let opens = matches!(what, Returning::SynAck);
+        if S::RECORDS {
+            self.record_return(pipe);
+        }
+        if opens {
+            self.leave_pipe(pipe);
+            return self.establish(network, flow_index);
+        }
+        dispatch!(&self.flows[flow_index].transport, End => self.take_ack::<End>(network, flow_index, pipe));
+    }
+
+    /// The first packet has left a return pipe.
+    #[inline(always)]
+    fn leave_pipe(&mut self, pipe: usize) {
+        let underway = &mut self.pipes[pipe].underway;
+        underway.drop_first();
         if let Some(next) = underway.get(0) {
             self.events.schedule_next(next.arrives, EventKind::Ack, pipe);
         }
         self.prefetch_senders(pipe);
-        if S::RECORDS {
-            self.record_return(pipe);
-        }
-        if matches!(what, Returning::SynAck) {
-            return self.establish(network, flow_index);
-        }
-        dispatch!(&self.flows[flow_index].transport, End => self.take_ack::<End>(network, flow_index, &what));
     }
 
-    /// The sender gets an acknowledgment.
+    /// The sender gets the first acknowledgment of a return pipe, which is read where it lies.
     #[inline(always)]
-    fn take_ack<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, ack: &Returning) {
+    fn take_ack<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, pipe: usize) {
         let flow = &mut self.flows[flow_index];
-        let Some(ends) = End::of(&mut flow.transport) else { return };
-        if let Some(rtt) = ends.on_ack(ack, self.now) {
+        let (Some(ends), Some(ack)) = (End::of(&mut flow.transport), self.pipes[pipe].underway.get(0)) else { return };
+        let rtt = ends.on_ack(&ack.what, self.now);
+        self.leave_pipe(pipe);
+        if let Some(rtt) = rtt {
             if S::FIGURES {
-                flow.record.rtt(rtt);
+                self.flows[flow_index].record.rtt(rtt);
             }
             if S::RECORDS {
                 self.record(|recorder, _| recorder.rtt(flow_index, rtt));
