@@ -11,8 +11,9 @@ pub struct Delays {
     buckets: Buckets,
     sum_ns: u128,
     count: u64,
-    min: Option<Span>,
-    max: Span,
+    /// The shortest delay, and by how much the longest one is longer; both zero before the first.
+    min: Span,
+    range: Span,
 }
 
 /// Delays that are not in the histogram yet: with thousands of flows each record costs a cache miss or two, so several are
@@ -48,7 +49,7 @@ impl Gathered {
 impl Delays {
     /// Quantiles with this many significant digits, at most 5.
     pub fn new(digits: u8) -> Delays {
-        Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: None, max: Span::ZERO }
+        Delays { buckets: Buckets::new(digits), sum_ns: 0, count: 0, min: Span::ZERO, range: Span::ZERO }
     }
 
     /// Reserves buckets for delays up to this one; longer delays allocate more.
@@ -62,12 +63,28 @@ impl Delays {
     pub fn record(&mut self, delay: Span) {
         self.buckets.add(delay.as_ns() / 1000, 1);
         self.sum_ns += u128::from(delay.as_ns());
+        self.extend_to(delay);
         self.count += 1;
-        if delay > self.max {
-            self.max = delay;
+    }
+
+    /// Extends the range, if need be. `count` is still that before this delay.
+    #[inline]
+    fn extend_to(&mut self, delay: Span) {
+        // One comparison for both ends: a delay below the shortest one wraps around.
+        if delay.as_ns().wrapping_sub(self.min.as_ns()) > self.range.as_ns() {
+            self.extend(delay);
         }
-        if self.min.is_none_or(|min| delay < min) {
-            self.min = Some(delay);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn extend(&mut self, delay: Span) {
+        if self.count == 0 {
+            self.min = delay;
+        } else {
+            let longest = self.longest().max(delay);
+            self.min = self.min.min(delay);
+            self.range = longest - self.min;
         }
     }
 
@@ -84,9 +101,9 @@ impl Delays {
         if count > 0 {
             let [least, most] = [least, most].map(|ns| Span::ns(u64::from(ns)));
             self.sum_ns += u128::from(sum);
+            self.extend_to(least);
             self.count += u64::from(count);
-            self.max = self.max.max(most);
-            self.min = Some(self.min.map_or(least, |min| min.min(least)));
+            self.extend_to(most);
         }
     }
 
@@ -94,20 +111,27 @@ impl Delays {
     pub fn add(&mut self, other: &Delays) {
         other.buckets.filled().for_each(|(lowest, _, count)| self.buckets.add(lowest, count));
         self.sum_ns += other.sum_ns;
-        self.count += other.count;
-        self.max = self.max.max(other.max);
-        self.min = self.min.into_iter().chain(other.min).min();
+        if let Some(shortest) = other.shortest() {
+            self.extend_to(shortest);
+            self.count += other.count;
+            self.extend_to(other.longest());
+        }
     }
 
     /// Forgets all delays.
     pub fn clear(&mut self) {
         self.buckets.clear();
-        (self.sum_ns, self.count, self.min, self.max) = (0, 0, None, Span::ZERO);
+        (self.sum_ns, self.count, self.min, self.range) = (0, 0, Span::ZERO, Span::ZERO);
     }
 
     /// The longest delay.
-    pub const fn longest(&self) -> Span {
-        self.max
+    pub fn longest(&self) -> Span {
+        self.min + self.range
+    }
+
+    /// The shortest delay; `None` if nothing was recorded.
+    fn shortest(&self) -> Option<Span> {
+        (self.count > 0).then_some(self.min)
     }
 
     /// Whether nothing has been recorded.
@@ -122,7 +146,7 @@ impl Delays {
 
     /// Ascending steps of the distribution: a delay, ms, and the number of delays that are at most this long.
     pub fn steps_ms(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
-        let longest = self.max.as_ms_f64();
+        let longest = self.longest().as_ms_f64();
         self.buckets.filled().scan(0, move |so_far, (_, highest, inside)| {
             *so_far += inside;
             Some((((highest + 1) as f64 / 1e3).min(longest), *so_far))
@@ -151,7 +175,7 @@ impl Delays {
 
     /// The quantiles of these shares (0 to 1, ascending), ms. Within a bucket the observations are assumed to be evenly spread.
     pub fn at_shares(&self, shares: impl Iterator<Item = f64>) -> Vec<f64> {
-        let (min, max) = (self.min.unwrap_or(Span::ZERO).as_ms_f64(), self.max.as_ms_f64());
+        let (min, max) = (self.min.as_ms_f64(), self.longest().as_ms_f64());
         let mut buckets = self.buckets.filled();
         let (mut below, mut bucket) = (0.0, buckets.next());
         let at = |share: f64| {
@@ -174,12 +198,12 @@ impl Delays {
     /// Mean and quantiles, ms.
     pub fn quantiles_ms(&self) -> Quantiles {
         let q = self.at_shares([0.5, 0.95, 0.99].into_iter());
-        Quantiles { mean: self.mean_ms(), p50: q[0], p95: q[1], p99: q[2], max: self.max.as_ms_f64() }
+        Quantiles { mean: self.mean_ms(), p50: q[0], p95: q[1], p99: q[2], max: self.longest().as_ms_f64() }
     }
 
     /// Minimum, mean and quantiles of round-trip times, ms; `None` if nothing was recorded.
     pub fn rtt_ms(&self) -> Option<RttQuantiles> {
-        let min = self.min?.as_ms_f64();
+        let min = self.shortest()?.as_ms_f64();
         let q = self.quantiles_ms();
         Some(RttQuantiles { min, mean: q.mean, p50: q.p50, p95: q.p95, p99: q.p99 })
     }
