@@ -95,14 +95,16 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
                 routes + 1
             }
         };
-        let truth = config(group).splits().then(|| build::is_fair(scenario, &group.route));
+        let config = Arc::new(config(group));
+        let truth = config.splits().then(|| build::is_fair(scenario, &group.route));
         for member in 0..group.count {
             let index = hosts.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);
             let record = FlowRecord::new(tracked, digits);
             let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
             let routes = [routes, second].map(|n| n as u32);
-            let member = Member { scenario, group, member, index, table: &hosts.routes, routes, digits };
+            let member =
+                Member { scenario, group, member, index, table: &hosts.routes, routes, config: &config, digits };
             let flow = member.flow(record, verdicts, &mut pipes);
             if S::HAS_SENDERS {
                 hosts.events.schedule(flow.start, EventKind::App, index);
@@ -130,6 +132,7 @@ struct Member<'a> {
     /// All routes, and the indices of those of its first and its second subflow.
     table: &'a [Routes],
     routes: [u32; 2],
+    config: &'a Arc<ControllerConfig>,
     /// Decimal digits of its distributions.
     digits: u8,
 }
@@ -191,8 +194,8 @@ impl Member<'_> {
     }
 
     fn connection(&self, ecn: bool) -> Connection {
-        let Member { group, digits, .. } = *self;
-        let mut connection = Connection::new(config(group), ecn, self.rng("controller"));
+        let Member { group, digits, config, .. } = *self;
+        let mut connection = Connection::new(Arc::clone(config), ecn, self.rng("controller"));
         if matches!(group.traffic, Traffic::Thin(_)) {
             connection.awaited = Awaited::Messages(Box::new(Messages::new(digits)));
         }

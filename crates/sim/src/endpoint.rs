@@ -10,6 +10,7 @@ use narrows_world::meters::{Meters, SenderStats};
 use narrows_world::record::application::Messages;
 use narrows_world::record::verdict::VerdictRecord;
 use narrows_world::record::video::VideoRecord;
+use std::sync::Arc;
 
 /// Both ends of a flow. A transport without connections, acknowledgments or timers keeps the defaults.
 pub(crate) trait Endpoint {
@@ -219,7 +220,8 @@ pub(crate) struct Connection {
     /// What has been sent to open it.
     pub(crate) syn: Option<Syn>,
     pub(crate) rng: Option<Rng>,
-    pub(crate) config: ControllerConfig,
+    /// Shared by the flows of a group.
+    pub(crate) config: Arc<ControllerConfig>,
 }
 
 /// The SYNs of a connection.
@@ -268,7 +270,7 @@ const SYN_TIMEOUT: Span = Span::s(1);
 const MAX_RETRIES: u32 = 6;
 
 impl Connection {
-    pub(crate) fn new(config: ControllerConfig, ecn: bool, rng: Rng) -> Connection {
+    pub(crate) fn new(config: Arc<ControllerConfig>, ecn: bool, rng: Rng) -> Connection {
         let ecn = match (config.marks(), ecn) {
             (Marks::Scalable, _) => Ecn::Ect1,
             (Marks::Counted, _) | (Marks::Classic, true) => Ecn::Ect0,

@@ -47,6 +47,9 @@ impl Flow {
     }
 }
 
+// Flows are most of the memory of a run with many.
+const _: () = assert!(size_of::<Flow>() <= 1600);
+
 /// The constant delay behind the last hop, which is the part of the base RTT that the hops do not account for. Flows with the
 /// same RTT share a pipe, so their next acknowledgments are known in order.
 pub(crate) struct ReturnPipe {

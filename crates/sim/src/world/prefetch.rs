@@ -154,7 +154,7 @@ mod tests {
         let config = ControllerConfig::Cubic(Default::default());
         let transport = Transport::Tcp(Tcp {
             receiver: Receiver::new(&params, narrows_scenario::Family::V4, Span::ms(10)),
-            connection: Connection::new(config, false, Rng::stream(1, "controller")),
+            connection: Connection::new(config.into(), false, Rng::stream(1, "controller")),
             spin: Spin::default(),
             sender: Sender::new(&params),
         });

@@ -28,9 +28,13 @@ pub struct FlowRecord {
 #[derive(Default)]
 struct Distributions {
     rtt: Option<Delays>,
-    completions: Option<Delays>,
-    datagrams: Option<Datagrams>,
+    // In boxes, because most flows have none.
+    completions: Option<Box<Delays>>,
+    datagrams: Option<Box<Datagrams>>,
 }
+
+// Every flow with a round-trip time has one.
+const _: () = assert!(size_of::<Distributions>() <= 112);
 
 #[derive(Default)]
 struct Interval {
@@ -114,7 +118,7 @@ impl FlowRecord {
         let digits = self.digits;
         let distributions = self.distributions.get_or_insert_default();
         let means = || self.tracks.as_ref().map(|tracks| tracks.throughput.beside(ONE_WAY));
-        distributions.datagrams.get_or_insert_with(|| Datagrams::new(digits, means())).arrived(delay);
+        distributions.datagrams.get_or_insert_with(|| Box::new(Datagrams::new(digits, means()))).arrived(delay);
     }
 
     /// The figures of the flow's application; `None` if there are none. `messages` are those of a connection, `video` the frames of
@@ -128,7 +132,7 @@ impl FlowRecord {
     ) -> Option<Application> {
         let distributions = self.distributions.as_deref();
         let measured = application::FlowMeasurements {
-            datagrams: distributions.and_then(|d| d.datagrams.as_ref()).map(|datagrams| (datagrams, self.lost)),
+            datagrams: distributions.and_then(|d| d.datagrams.as_deref()).map(|datagrams| (datagrams, self.lost)),
             messages,
             video,
             rtts: distributions.and_then(|d| d.rtt.as_ref()),
@@ -205,7 +209,7 @@ impl FlowRecord {
     }
 
     fn completions(&mut self) -> &mut Delays {
-        self.distributions.get_or_insert_default().completions.get_or_insert_with(|| Delays::new(3))
+        self.distributions.get_or_insert_default().completions.get_or_insert_with(|| Box::new(Delays::new(3)))
     }
 
     /// Ends an interval of the series. `meters` is the sender's state, if it has one.
@@ -258,8 +262,8 @@ impl FlowRecord {
         self.gathered = Gathered::default();
         if let Some(distributions) = &mut self.distributions {
             let Distributions { rtt, completions, datagrams } = &mut **distributions;
-            [rtt, completions].into_iter().flatten().for_each(Delays::clear);
-            datagrams.iter_mut().for_each(Datagrams::restart);
+            rtt.iter_mut().chain(completions.as_deref_mut()).for_each(Delays::clear);
+            datagrams.as_deref_mut().into_iter().for_each(Datagrams::restart);
         }
         if let Some(tracks) = &mut self.tracks {
             tracks.sojourn.clear();
@@ -315,14 +319,14 @@ impl FlowRecord {
 
     /// Memory in use, bytes.
     pub fn bytes(&self) -> usize {
-        let delays = |d: &Option<Delays>| d.as_ref().map_or(0, Delays::bytes);
         let tracks = self.tracks.as_ref().map_or(0, |t| {
             let all = [&t.throughput, &t.rtt, &t.srtt, &t.cwnd, &t.ssthresh, &t.inflight, &t.pacing, &t.target];
             size_of::<Tracks>() + t.sojourn.bytes() + all.iter().map(|track| track.bytes()).sum::<usize>()
         });
         let distributions = self.distributions.as_ref().map_or(0, |d| {
-            let datagrams = d.datagrams.as_ref().map_or(0, Datagrams::bytes);
-            size_of::<Distributions>() + delays(&d.rtt) + delays(&d.completions) + datagrams
+            let completions = d.completions.as_ref().map_or(0, |delays| size_of::<Delays>() + delays.bytes());
+            let datagrams = d.datagrams.as_ref().map_or(0, |datagrams| size_of::<Datagrams>() + datagrams.bytes());
+            size_of::<Distributions>() + d.rtt.as_ref().map_or(0, Delays::bytes) + completions + datagrams
         });
         distributions + tracks
     }
