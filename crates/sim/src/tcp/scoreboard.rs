@@ -61,7 +61,7 @@ pub(crate) struct Scoreboard {
     /// Lost segments that are not in flight again.
     to_resend: u32,
     /// Selectively acknowledged ranges, ascending and disjoint.
-    sacked: Vec<(u64, u64)>,
+    sacked: VecDeque<(u64, u64)>,
     /// All originals before this one have been acknowledged, sacked, declared lost or retransmitted.
     originals: u64,
     /// Retransmissions in the order in which they were sent.
@@ -82,7 +82,7 @@ impl Scoreboard {
             lost_out: 0,
             retrans_out: 0,
             to_resend: 0,
-            sacked: Vec::new(),
+            sacked: VecDeque::new(),
             originals: 0,
             retransmitted: VecDeque::new(),
             hint: 0,
@@ -139,7 +139,7 @@ impl Scoreboard {
 
     /// The segment after the last one that was selectively acknowledged, if any was.
     pub(super) fn sacked_end(&self) -> Option<u64> {
-        self.sacked.last().map(|range| range.1)
+        self.sacked.back().map(|range| range.1)
     }
 
     pub(super) const fn lost_out(&self) -> u32 {
@@ -237,7 +237,7 @@ impl Scoreboard {
     /// Removes sacked ranges that the cumulative acknowledgment has passed.
     #[inline]
     pub(super) fn trim(&mut self) {
-        match self.sacked.first_mut() {
+        match self.sacked.front_mut() {
             Some(first) if first.1 <= self.una => self.drop_passed(),
             Some(first) => first.0 = first.0.max(self.una),
             None => {}
@@ -248,7 +248,7 @@ impl Scoreboard {
         let una = self.una;
         let passed = self.sacked.iter().take_while(|range| range.1 <= una).count();
         self.sacked.drain(..passed);
-        if let Some(first) = self.sacked.first_mut() {
+        if let Some(first) = self.sacked.front_mut() {
             first.0 = first.0.max(una);
         }
     }
@@ -280,7 +280,7 @@ impl Scoreboard {
         if start >= end {
             return None;
         }
-        match self.sacked.last() {
+        match self.sacked.back() {
             Some(last) if start < last.0 => self.gap_within(start, end),
             Some(last) if start < last.1 => (last.1 < end).then_some((last.1, end)),
             _ => Some((start, end)),
@@ -319,10 +319,10 @@ impl Scoreboard {
     /// Joins a [`gap`](Scoreboard::gap) to the sacked ranges once all of its segments are marked.
     #[inline]
     pub(super) fn close(&mut self, (start, end): (u64, u64)) {
-        match self.sacked.last_mut() {
+        match self.sacked.back_mut() {
             Some(last) if start < last.0 => self.close_within(start, end),
             Some(last) if start == last.1 => last.1 = end,
-            _ => self.sacked.push((start, end)),
+            _ => self.sacked.push_back((start, end)),
         }
     }
 
@@ -361,7 +361,7 @@ impl Scoreboard {
             end
         };
         if una + 1 < end {
-            self.sacked.push((una + 1, end));
+            self.sacked.push_back((una + 1, end));
         }
     }
 
