@@ -47,7 +47,7 @@ impl DelayedAck {
     }
 
     /// When the segment that has just come is to be acknowledged at the latest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn deadline(&self, now: Time) -> Time {
         if self.least == 0 { now } else { ticks::expiry(self.last + self.delay.clamp(self.least, self.most)) }
     }
