@@ -14,6 +14,7 @@ mod linux26;
 mod offload;
 mod receiver;
 mod recovery;
+mod reordering;
 mod rtt;
 mod scoreboard;
 mod sender;

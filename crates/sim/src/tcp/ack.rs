@@ -12,6 +12,8 @@ use narrows_core::{Bytes, Span, Time};
 /// The effects of one acknowledgment.
 #[derive(Default)]
 pub(super) struct AckSummary {
+    /// The first segment that was not acknowledged cumulatively before.
+    pub(super) una_before: u64,
     /// The cumulative part advanced.
     pub(super) advanced: bool,
     /// A segment was selectively acknowledged for the first time.
@@ -35,7 +37,7 @@ pub(super) struct AckSummary {
     /// A retransmitted segment was acknowledged cumulatively.
     retransmitted: bool,
     /// The timestamp that the peer echoes, ms.
-    echo: u32,
+    pub(super) echo: u32,
     newest: Option<Newest>,
 }
 
@@ -71,9 +73,16 @@ impl Sender {
         }
         let prior_inflight = self.board.inflight();
         let mut summary = AckSummary { ece: ack.ece, echo: ack.echo, ..AckSummary::default() };
+        let highest_before = if ORDINARY { 0 } else { self.highest_sacked() };
+        if !ORDINARY {
+            summary.una_before = self.board.una();
+        }
         let plain = ORDINARY || (ack.blocks == 0 && !ack.ece && self.board.is_plain() && !self.wants_packet_feedback);
         if !ORDINARY && ack.blocks > 0 {
-            self.process_sacks(ack, now, &mut summary);
+            if ack.duplicate {
+                self.notice_duplicates(ack);
+            }
+            self.process_sacks(ack, highest_before, now, &mut summary);
         }
         if !ORDINARY && !self.sacks && ack.ack == self.board.una() && self.board.out() > 0 {
             self.count_duplicate(now, &mut summary);
@@ -83,7 +92,7 @@ impl Sender {
             if plain {
                 self.process_plain::<ORDINARY>(ack.ack, now, &mut summary);
             } else {
-                self.process_cumulative(ack.ack, now, &mut summary);
+                self.process_cumulative(ack.ack, highest_before, now, &mut summary);
             }
             if !ORDINARY && !self.sacks {
                 self.board.find_first();
@@ -95,6 +104,9 @@ impl Sender {
             self.end_probe(ack, &summary, now);
         }
         let lost_before = self.rack.lost;
+        if !ORDINARY && !plain {
+            self.adapt_window(now);
+        }
         if !ORDINARY && (!plain || !self.state.is_open() || !summary.advanced) {
             self.detect_and_recover(&mut summary, now);
         }
@@ -105,7 +117,12 @@ impl Sender {
             if ORDINARY { self.start_timer(true, now) } else { self.arm_timer(now) }
         }
         summary.marked = ack.marked.wrapping_sub(self.marked);
-        self.marked = ack.marked;
+        // One that another acknowledgment has overtaken counts less than is known.
+        if !ORDINARY && summary.marked > u8::MAX / 2 {
+            summary.marked = 0;
+        } else {
+            self.marked = ack.marked;
+        }
         let lost = if ORDINARY { 0 } else { self.rack.lost - lost_before };
         self.control::<ORDINARY>(&summary, prior_inflight, lost, rtt, now);
         rtt
@@ -134,7 +151,8 @@ impl Sender {
         }
     }
 
-    fn process_cumulative(&mut self, through: u64, now: Time, summary: &mut AckSummary) {
+    fn process_cumulative(&mut self, through: u64, highest_before: u64, now: Time, summary: &mut AckSummary) {
+        let mut late = None;
         while self.board.una() < through {
             let seq = self.board.una();
             let (record, is_new) = self.board.acknowledge_first();
@@ -145,15 +163,25 @@ impl Sender {
                 let first = summary.acked_sent.map_or(record.sent, |(first, _)| first);
                 summary.acked_sent = Some((first, record.sent));
                 summary.original |= seq < self.recover;
+                late = late.or(Some(seq).filter(|&seq| seq < highest_before));
             }
             if is_new {
-                self.deliver(seq, &record, now, summary);
+                // The timestamp is the original's: RACK learns nothing from the retransmission (Linux `tcp_skb_spurious_retrans`).
+                let is_spurious = record.ever_retransmitted()
+                    && (summary.echo.wrapping_sub(milliseconds(record.sent)) as i32) < 0
+                    && self.linux26.is_none();
+                self.deliver(seq, &record, is_spurious, now, summary);
             }
         }
         self.board.trim();
+        // A hole is filled by what was not sent again.
+        if let Some(first) = late {
+            self.notice_reordering(first);
+        }
     }
 
-    fn process_sacks(&mut self, ack: &AckSegment, now: Time, summary: &mut AckSummary) {
+    fn process_sacks(&mut self, ack: &AckSegment, highest_before: u64, now: Time, summary: &mut AckSummary) {
+        let mut late: Option<u64> = None;
         for (mut start, end) in ack.sacks() {
             while let Some(gap) = self.board.gap(start, end) {
                 for seq in gap.0..gap.1 {
@@ -162,13 +190,19 @@ impl Sender {
                         let (first, last) = summary.sacked_sent.unwrap_or((record.sent, record.sent));
                         summary.sacked_sent = Some((first.min(record.sent), last.max(record.sent)));
                         summary.original |= seq < self.recover;
+                        if seq < highest_before {
+                            late = Some(late.map_or(seq, |first| first.min(seq)));
+                        }
                     }
-                    self.deliver(seq, &record, now, summary);
+                    self.deliver(seq, &record, false, now, summary);
                 }
                 summary.sacked = true;
                 self.board.close(gap);
                 start = gap.1;
             }
+        }
+        if let Some(first) = late.filter(|_| self.state != State::Loss || self.reordering.may_be_undone()) {
+            self.notice_reordering(first);
         }
     }
 
@@ -181,16 +215,18 @@ impl Sender {
         }
         let record = self.board.sack(seq);
         self.board.close((seq, seq + 1));
-        self.deliver(seq, &record, now, summary);
+        self.deliver(seq, &record, false, now, summary);
         summary.sacked = true;
     }
 
-    /// A segment was acknowledged for the first time.
+    /// A segment was acknowledged for the first time; `is_spurious` if its retransmission was superfluous.
     #[inline]
-    fn deliver(&mut self, seq: u64, record: &SentSegment, now: Time, summary: &mut AckSummary) {
+    fn deliver(&mut self, seq: u64, record: &SentSegment, is_spurious: bool, now: Time, summary: &mut AckSummary) {
         summary.delivered += Bytes(u64::from(record.len));
         summary.delivered_segments += 1;
-        self.rack.advance(seq, record, now, self.rtt.min());
+        if !is_spurious {
+            self.rack.advance(seq, record, now, self.rtt.min());
+        }
         if self.wants_rates {
             Delivery::consider(&mut summary.newest, seq, record.sent, || self.board.stamp(seq));
         }

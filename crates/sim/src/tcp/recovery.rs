@@ -112,6 +112,25 @@ impl Rack {
     }
 }
 
+impl Rack {
+    /// When the most recently sent of the delivered segments was sent.
+    pub(super) fn newest_sent(&self) -> Option<Time> {
+        self.newest.map(|newest| newest.0)
+    }
+
+    /// Losses are looked for again, although nothing was delivered.
+    pub(super) fn examine_again(&mut self) {
+        self.advanced = true;
+    }
+}
+
+impl Probe {
+    /// Whether the probe's own segment is the one before this.
+    pub(super) fn ends_with(&self, end: u64) -> bool {
+        self.end == end
+    }
+}
+
 impl Sender {
     /// Linux's `tcp_fastretrans_alert`.
     #[cold]
@@ -126,6 +145,7 @@ impl Sender {
                 }
                 State::Recovery | State::Loss => {
                     self.end_older_recovery();
+                    self.undo_at_end(summary, now);
                     self.state = State::Open;
                     self.frto = false;
                     if !self.sacks {
@@ -136,9 +156,22 @@ impl Sender {
             }
         }
         match self.state {
-            State::Recovery => self.detect_losses(summary, now),
+            State::Recovery => {
+                if self.undo_late(summary, now) {
+                    return;
+                }
+                if self.undo_duplicated(now) {
+                    self.keep_open();
+                }
+                self.detect_losses(summary, now);
+                if self.state != State::Recovery {
+                    self.settle(summary, now);
+                }
+            }
             State::Loss => {
-                self.verify_timeout(summary, now);
+                if !self.undo_timeout(summary, now) {
+                    self.verify_timeout(summary, now);
+                }
                 self.detect_losses(summary, now);
                 if self.state == State::Loss {
                     return;
@@ -146,6 +179,9 @@ impl Sender {
                 self.settle(summary, now);
             }
             State::Open | State::Disorder | State::Cwr => {
+                if self.state != State::Cwr {
+                    self.undo_duplicated(now);
+                }
                 self.detect_losses(summary, now);
                 self.settle(summary, now);
             }
@@ -162,11 +198,19 @@ impl Sender {
             } else {
                 let in_order = self.board.sacked_out() == 0 && self.board.retrans_out() == 0;
                 self.state = if in_order { State::Open } else { State::Disorder };
+                if in_order {
+                    self.reordering.forget_resending();
+                }
             }
         }
     }
 
     pub(super) fn enter_recovery(&mut self, kind: LossKind, state: State, now: Time) {
+        if state == State::Recovery {
+            self.reordering.may_undo_from(self.board.una(), self.board.retrans_out());
+        } else {
+            self.reordering.keeps();
+        }
         // Only one reduction per window: one in progress is not started again.
         if !self.state.is_reducing() {
             self.prr.start(self.cwnd);
@@ -283,16 +327,6 @@ impl Sender {
         self.delivery.lost = self.delivery.lost.wrapping_add(lost.wrapping_mul(self.mss));
     }
 
-    /// A quarter of the minimum RTT, or zero once enough segments were selectively acknowledged or recovery has begun. Reordering
-    /// never occurs here (RFC 8985 §6.2 step 4).
-    fn reordering_window(&self) -> Span {
-        if matches!(self.state, State::Recovery | State::Loss) || self.board.sacked_out() >= DUPLICATE_THRESHOLD {
-            return Span::ZERO;
-        }
-        let quarter = self.rtt.min().map_or(Span::ZERO, |min| min / 4);
-        quarter.min(self.rtt.smoothed().map_or(quarter, |srtt| srtt / 8))
-    }
-
     /// F-RTO with SACK (RFC 5682 §3): a timeout was spurious if an acknowledgment covers a segment that was sent before it and
     /// never retransmitted.
     fn verify_timeout(&mut self, summary: &AckSummary, now: Time) {
@@ -303,6 +337,7 @@ impl Sender {
         if summary.original && (summary.advanced || summary.sacked) {
             self.frto = false;
             self.state = State::Open;
+            self.reordering.keeps();
             self.board.find_all();
             if let Some(controller) = &mut self.controller {
                 controller.on_spurious(now);
@@ -447,6 +482,7 @@ impl Sender {
         self.count_lost(lost);
         self.state = State::Loss;
         if first {
+            self.reordering.may_undo_from(self.board.una(), self.board.retrans_out());
             self.lower_window(now);
         }
         self.tell_loss(LossKind::Timeout, first, now);

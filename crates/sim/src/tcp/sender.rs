@@ -5,6 +5,7 @@
 use super::linux26::Linux26;
 use super::offload::Offload;
 use super::recovery::{Probe, Rack, StartedTimer, State};
+use super::reordering::Reordering;
 use super::rtt::Rtt;
 use super::scoreboard::{Scoreboard, SentSegment};
 use super::ticks::Timers;
@@ -86,6 +87,7 @@ pub(crate) struct Sender {
     pub(super) timers: Timers,
     pub(super) rtt: Rtt,
     pub(super) rack: Rack,
+    pub(super) reordering: Reordering,
     pub(super) delivery: Delivery,
     pub(super) controller: Option<Controller>,
     /// The loss probe in flight.
@@ -134,6 +136,7 @@ impl Sender {
             nxt_bytes: Bytes::ZERO,
             prr: Prr::default(),
             rack: Rack::default(),
+            reordering: Reordering::default(),
             recover: 0,
             probe: None,
             probe_now: false,
@@ -307,6 +310,7 @@ impl Sender {
         self.board.resend(seq, now, stamp);
         let len = self.board.record(seq).len;
         self.stats.retransmits += 1;
+        self.reordering.on_resend(now);
         self.sent(now, u32::from(len), true, None);
         Transmission { seq, len: u32::from(len), retransmitted: true, cwr: false, extra_segments: 0 }
     }

@@ -43,6 +43,11 @@ pub(super) fn ack(ack: u64) -> AckSegment {
     AckSegment { ack, ..AckSegment::default() }
 }
 
+/// The timestamp of a segment sent at this time.
+fn echo_of(sent: Time) -> u32 {
+    (sent.as_ns() / 1_000_000) as u32
+}
+
 /// An acknowledgment with absolute SACK blocks, the latest first.
 pub(super) fn sack(ack: u64, blocks: &[(u64, u64)]) -> AckSegment {
     let mut segment = AckSegment { ack, blocks: blocks.len() as u8, ..AckSegment::default() };
@@ -130,12 +135,12 @@ fn timers_in_ticks_expire_as_those_of_linux() {
     assert_eq!(expire(&mut sender).0, at(208));
     // 300, 600 and 1200 ms expire at multiples of 32 ms, and 2400 at one of 256.
     assert_eq!([(); 4].map(|()| expire(&mut sender).0), [512, 1120, 2336, 4864].map(at));
-    // The reordering timer: an eighth of the smoothed RTT and 2 ms are 14.5 ms, four ticks.
+    // The reordering timer: a quarter of the minimum RTT and 2 ms are 27 ms, seven ticks.
     let mut sender = with(ticks, None);
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
     let (due, timer, _) = expire(&mut sender);
-    assert_eq!((due, timer), (at(120), Timer::Reorder));
+    assert_eq!((due, timer), (at(132), Timer::Reorder));
 }
 
 #[test]
@@ -163,8 +168,9 @@ fn a_timeout_is_not_undone_when_retransmissions_arrive() {
         now = expire(&mut sender).0;
     }
     // Only the first segment arrives, and then F-RTO's new data; everything between is missing.
+    let resent = echo_of(now);
     now += RTT;
-    let _ = sender.on_ack(&ack(1), now);
+    let _ = sender.on_ack(&AckSegment { echo: resent, ..ack(1) }, now);
     let tried = burst(&mut sender, now);
     assert_eq!(numbers(&tried), [11, 12]);
     now += RTT;
@@ -218,8 +224,8 @@ fn one_selective_acknowledgment_repairs_a_loss_after_the_reordering_window() {
     let _ = burst(&mut sender, at(0));
     let _ = sender.on_ack(&sack(0, &[(1, 2)]), at(100));
     let (due, timer, out) = expire(&mut sender);
-    // An eighth of the smoothed RTT, and two ticks (Linux `TCP_TIMEOUT_MIN`).
-    assert_eq!((due, timer), (at(100) + Span::us(12_500) + Span::ms(8), Timer::Reorder));
+    // A quarter of the minimum RTT, and two ticks (Linux `TCP_TIMEOUT_MIN`).
+    assert_eq!((due, timer), (at(100) + Span::ms(25) + Span::ms(8), Timer::Reorder));
     assert_eq!((sender.state, numbers(&out)[0]), (State::Recovery, 0));
     assert_eq!(sender.stats().timeouts, 0);
 }
@@ -365,7 +371,7 @@ fn a_window_is_reduced_in_proportion_to_what_arrives() {
     // RFC 9937: seven segments for every ten delivered, CUBIC's factor.
     lose_the_first_of(&mut sender, window, 2, |n| n * 7 / 10);
     // Everything sent before the reduction began is acknowledged.
-    let _ = sender.on_ack(&ack(sender.recover), at(201));
+    let _ = sender.on_ack(&AckSegment { echo: 200, ..ack(sender.recover) }, at(201));
     assert_eq!(sender.state, State::Open);
     assert_eq!((sender.cwnd, ssthresh(&sender)), (70, Some(70.0)));
 }
@@ -475,5 +481,93 @@ fn acknowledgments_of_nothing_sent_and_of_the_past_change_nothing() {
     for stray in [ack(3), ack(1000)] {
         assert_eq!(sender.on_ack(&stray, at(101)), None);
         assert_eq!((sender.cwnd, sender.board.inflight(), sender.timer()), (window, inflight, timer));
+    }
+}
+
+// ---- reordering
+
+/// A D-SACK for these segments, which have been acknowledged.
+fn duplicate(acknowledged: u64, range: (u64, u64)) -> AckSegment {
+    let mut segment = AckSegment { duplicate: true, blocks: 1, echo: 10_000, ..ack(acknowledged) };
+    segment.sacks[0] = ((range.0.wrapping_sub(acknowledged)) as u32, (range.1.wrapping_sub(acknowledged)) as u32);
+    segment
+}
+
+/// A sender of ten segments, the first of which is declared lost and sent again at 100 ms.
+fn recovering() -> Sender {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&sack(0, &[(1, 4)]), at(100));
+    assert_eq!((sender.state, burst(&mut sender, at(100))[0].seq), (State::Recovery, 0));
+    sender
+}
+
+#[test]
+fn a_recovery_is_undone_when_the_original_was_late() {
+    let mut sender = recovering();
+    let window = 10;
+    assert!(sender.cwnd < window, "{}", sender.cwnd);
+    // The hole is filled; the timestamp is that of the original (Eifel).
+    let _ = sender.on_ack(&AckSegment { echo: 0, ..ack(4) }, at(110));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Open, 0));
+    assert!(sender.cwnd >= window, "{}", sender.cwnd);
+    // From now on three segments beyond a hole are no loss.
+    let sent = burst(&mut sender, at(110));
+    assert!(!sent.is_empty() && sent.iter().all(|out| !out.retransmitted));
+    let _ = sender.on_ack(&AckSegment { echo: 0, ..sack(4, &[(5, 9)]) }, at(112));
+    assert_eq!((sender.state, sender.board.lost_out()), (State::Disorder, 0));
+}
+
+#[test]
+fn a_recovery_is_undone_when_its_retransmissions_arrived_twice() {
+    let mut sender = recovering();
+    // The retransmission's timestamp says nothing: the recovery ends with a smaller window.
+    let _ = sender.on_ack(&AckSegment { echo: 10_000, ..ack(sender.recover) }, at(200));
+    let reduced = sender.cwnd;
+    assert!(sender.state == State::Open && reduced < 10, "{:?} {reduced}", sender.state);
+    let _ = burst(&mut sender, at(200));
+    // The original comes after it.
+    let _ = sender.on_ack(&duplicate(sender.board.una(), (0, 1)), at(201));
+    assert!(sender.cwnd >= 10, "{} after {reduced}", sender.cwnd);
+}
+
+#[test]
+fn copies_that_the_network_makes_undo_nothing() {
+    let mut sender = bulk();
+    let _ = burst(&mut sender, at(0));
+    let _ = sender.on_ack(&duplicate(4, (0, 1)), at(100));
+    assert_eq!(sender.state, State::Open);
+    assert_eq!(sender.reordering_window(), RTT / 4);
+}
+
+#[test]
+fn duplicates_widen_the_reordering_window_once_per_round_trip() {
+    let mut sender = recovering();
+    let _ = sender.on_ack(&AckSegment { echo: 0, ..ack(4) }, at(110));
+    let _ = sender.on_ack(&AckSegment { echo: 0, ..ack(10) }, at(111));
+    assert_eq!(sender.reordering_window(), RTT / 4);
+    let mut now = at(110);
+    for steps in [2u64, 3] {
+        let sent = burst(&mut sender, now);
+        let first = sender.board.una();
+        now += RTT;
+        // The hole is declared lost after the window, and sent again; then both arrive.
+        let _ = sender.on_ack(&AckSegment { echo: 10_000, ..sack(first, &[(first + 1, first + 4)]) }, now);
+        while sender.state != State::Recovery {
+            now = expire(&mut sender).0;
+        }
+        now += Span::ms(1);
+        let all = sent.last().map_or(first, |out| out.seq + 1).max(sender.recover);
+        let _ = sender.on_ack(&AckSegment { echo: 10_000, ..ack(all) }, now);
+        let more = burst(&mut sender, now);
+        now += RTT;
+        let last = more.last().expect("the window is open").seq;
+        let _ = sender.on_ack(&AckSegment { ..duplicate(last + 1, (first, first + 1)) }, now);
+        let window = (sender.rtt.min().expect("there are samples") / 4) * steps;
+        assert_eq!(
+            sender.reordering_window(),
+            window.min(sender.rtt.smoothed().expect("there are samples")),
+            "{steps}"
+        );
     }
 }
