@@ -66,7 +66,7 @@ impl Loss {
     pub fn mean(&self) -> f64 {
         match *self {
             Loss::Random(chance) => chance.share,
-            Loss::Gemodel { p, good, .. } if p == 0.0 => good,
+            Loss::Gemodel { p: 0.0, good, .. } => good,
             Loss::Gemodel { p, r, bad, good } => (p * bad + r * good) / (p + r),
         }
     }
