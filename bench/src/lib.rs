@@ -10,6 +10,7 @@ use std::process::ExitCode;
 mod allocator;
 mod bare;
 mod clock;
+mod detectors;
 mod disciplines;
 mod grid;
 #[cfg(target_os = "linux")]
@@ -38,6 +39,7 @@ NAMEs select what is measured, by any part of the name; everything without one:
   crowd             100 000 CUBIC flows, 100 Gbit/s, 10 ms, fq_codel
   scaling           a grid of runs on one thread and on all
   queues            every queue discipline by itself
+  detectors         every detector of fair queuing by itself
   live-forward      real packets as fast as they go, ours and bare loops and the kernel (Linux)
   live-exact        how exactly a live link keeps rate and delay (Linux)
   quic-bulk         bulk data over QUIC on loopback, ours and plain noq (Linux)
@@ -69,6 +71,7 @@ struct Measurements {
     cases: Vec<throughput::Measured>,
     scaling: Option<scaling::Scaling>,
     queues: Vec<disciplines::Measured>,
+    detectors: Vec<detectors::Measured>,
     #[cfg(target_os = "linux")]
     live: Option<live::Live>,
     #[cfg(target_os = "linux")]
@@ -133,8 +136,9 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// A name that selects no case is an error.
 fn known(name: String) -> Result<String, String> {
-    let all =
-        ["bare", "scaling", "queues"].into_iter().chain(throughput::NAMES.iter().chain(LIVE).chain(QUIC).copied());
+    let all = ["bare", "scaling", "queues", "detectors"]
+        .into_iter()
+        .chain(throughput::NAMES.iter().chain(LIVE).chain(QUIC).copied());
     if all.clone().any(|known| known.contains(&name)) {
         return Ok(name);
     }
@@ -181,6 +185,12 @@ fn measure(options: &Options) -> Measurements {
     } else {
         Vec::new()
     };
+    let detectors = if wanted("detectors") {
+        say("detectors");
+        detectors::measure(options)
+    } else {
+        Vec::new()
+    };
     #[cfg(target_os = "linux")]
     let live = prepared.clone().filter(|_| LIVE.iter().any(|name| wanted(name)));
     #[cfg(target_os = "linux")]
@@ -195,6 +205,7 @@ fn measure(options: &Options) -> Measurements {
         cases,
         scaling,
         queues,
+        detectors,
         #[cfg(target_os = "linux")]
         live,
         #[cfg(target_os = "linux")]

@@ -40,6 +40,15 @@ pub(crate) fn render(measurements: &Measurements) -> String {
             let _ = writeln!(out, "{queue} ÷ {reference}: {} flows; aim ≤ {aim} {sign}", each.join(", "));
         }
     }
+    if !measurements.detectors.is_empty() {
+        let row = |m: &crate::detectors::Measured| {
+            let (ns, ratio) = (format!("{:.1}", m.ns), format!("{:.2}", m.to_signal));
+            let own = [format!("{:.1}", m.own_ns), format!("{:.2} %", 100.0 * m.old_core)];
+            [vec![m.detector.clone(), ns, ratio], own.to_vec()].concat()
+        };
+        let head = ["detector", "ns per packet", "÷ signal", "own ns", "of a core 10 times slower at 100 Mbit/s"];
+        let _ = writeln!(out, "\n{}", grid(&head, measurements.detectors.iter().map(row)));
+    }
     #[cfg(target_os = "linux")]
     out.push_str(&measurements.live.as_ref().map(crate::live::table::render).unwrap_or_default());
     #[cfg(target_os = "linux")]

@@ -24,6 +24,15 @@ pub enum Finding {
     Fair,
     /// The subflows share a queue.
     Shared,
+    /// The subflows do not cross one bottleneck, so that there is nothing to judge: a load balancer has put them on two paths.
+    Apart,
+}
+
+impl Finding {
+    /// Whether it judges the bottleneck.
+    pub const fn judges(self) -> bool {
+        matches!(self, Finding::Fair | Finding::Shared)
+    }
 }
 
 /// A finding and its confidence.
@@ -229,5 +238,6 @@ detectors! {
     startup::Startup, "Two subflows at r and 2r, doubled until both lose: who loses more? (Bachl, Fabini, Zseby 2020)";
     startup_sprt::StartupSprt, "The same ramp under a sequential test on who arrives and who waits; says when it does not know.";
     receive_rate::ReceiveRate, "Two subflows at r and 2r, doubled until the second receives half: does the first, too?";
+    signal::Signal, "The router says whether it queues fairly; nothing is measured.";
     sequential::Sequential, "A sequential test on delays and losses of two subflows that change places; says when it does not know.";
 }

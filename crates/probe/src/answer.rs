@@ -142,6 +142,9 @@ impl Measured {
             (Fairness::Fair, None) => {
                 format!("your {name} is fair and its queue short; delay-based congestion control gets its share")
             }
+            (Fairness::Apart, _) => format!(
+                "your {name} takes two flows over different bottlenecks, as behind a load balancer; whether one of them queues fairly cannot be told"
+            ),
             (Fairness::Undecided, _) if paths < 2 => {
                 "whether flows share a queue cannot be told over one path: the second UDP port did not get through"
                     .into()
@@ -190,9 +193,10 @@ impl Measured {
         let finding = match self.fair_queuing {
             Fairness::Fair => "fair queuing: yes, each flow has a queue of its own",
             Fairness::Shared => "fair queuing: no, the flows share a queue",
+            Fairness::Apart => "fair queuing: not judged, the flows do not cross one bottleneck",
             Fairness::Undecided => "fair queuing: cannot tell",
         };
-        let confidence = self.confidence.filter(|_| self.fair_queuing != Fairness::Undecided);
+        let confidence = self.confidence.filter(|_| matches!(self.fair_queuing, Fairness::Fair | Fairness::Shared));
         let mut why =
             confidence.map(|confidence| format!("confidence {confidence:.3}")).into_iter().collect::<Vec<_>>();
         if paths > 1 && evidence.decisions > 0 {
@@ -209,7 +213,7 @@ impl Measured {
             (_, Some(Isolation::PerHost)) => "fair between addresses only: flows of one address share a queue",
             (Fairness::Shared, None) => "flows of two addresses share a queue as well",
             (Fairness::Fair, None) => "fair between addresses; for flows of one address it was not decided",
-            (Fairness::Undecided, None) => "between two addresses it was not decided",
+            (Fairness::Undecided | Fairness::Apart, None) => "between two addresses it was not decided",
         });
         line(known(hosts.map(str::to_owned)), false);
         let working = self.working_rtt_ms.map(|rtt| format!("RTT under load {:.1} ms, p95 {:.1} ms", rtt.p50, rtt.p95));

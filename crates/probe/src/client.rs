@@ -3,7 +3,7 @@ use crate::NAME;
 use crate::answer::{Answer, PartialEnd};
 use crate::error::{Code, Error};
 use crate::load::{Bounds, RAMP_TIME, Session, SharedMeter};
-use crate::measured::{Ecn, Fairness, Measured};
+use crate::measured::{Ecn, Measured};
 use crate::message::{Message, VERSION};
 use crate::streams;
 use crate::token::Token;
@@ -216,16 +216,15 @@ async fn work(
     Ok(())
 }
 
-/// For each direction that is not decided; they share the time that is left. Both come last, because a path is slow to recover from one.
+/// For each direction in which the flows may have queues of their own, or where it is not decided; they share the time that is left. Both come last, because a path is slow to recover from one.
 async fn ramps(
     session: &mut Session,
     answer: &mut Answer,
     most: u64,
     left: impl Fn() -> Duration,
 ) -> Result<(), Error> {
-    let undecided = |one: &Measured| one.fair_queuing == Fairness::Undecided;
-    let is_download_open = answer.download.as_ref().is_some_and(undecided);
-    let upload = answer.upload.as_mut().filter(|upload| undecided(upload));
+    let is_download_open = answer.download.as_ref().is_some_and(Measured::is_open);
+    let upload = answer.upload.as_mut().filter(|upload| upload.is_open());
     let has_sent = upload.is_some();
     if let Some(upload) = upload {
         session.say(&Message::Upload {}).await?;
@@ -234,7 +233,7 @@ async fn ramps(
         upload.add_ramp(session.send_ramp(Bounds { span, bytes, rate: None }).await?);
         upload.note_lateness(session.lateness.p95_ms());
     }
-    let Some(download) = answer.download.as_mut().filter(|download| undecided(download)) else { return Ok(()) };
+    let Some(download) = answer.download.as_mut().filter(|download| download.is_open()) else { return Ok(()) };
     if has_sent {
         match session.hear(PATIENCE).await? {
             Message::Received { late_ms, .. } => {

@@ -216,7 +216,9 @@ impl Session {
         let mut streams = LoadStreams::open(self.connection.quic()).await?;
         let (from, sent_before) = (self.now(), self.meter.lock().sent_bytes());
         let chunk = vec![0x5a; CHUNK];
-        let decided = |verdict: Option<Verdict>| verdict.is_none_or(|verdict| verdict.finding != Finding::Undecided);
+        let decided = |verdict: Option<Verdict>| {
+            verdict.is_none_or(|verdict| verdict.finding.judges() || verdict.finding == Finding::Apart)
+        };
         let elapsed = || Duration::from_nanos(self.now().since(from).as_ns());
         let mut end = bounds.span;
         let mut has_decided = false;

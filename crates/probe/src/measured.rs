@@ -18,6 +18,8 @@ pub enum Fairness {
     Fair,
     /// All flows share a queue.
     Shared,
+    /// The two flows do not cross one bottleneck, so that there is nothing to judge.
+    Apart,
     /// The evidence does not decide.
     #[default]
     Undecided,
@@ -344,7 +346,7 @@ impl Meter {
     }
 
     fn evidence(&self, load: Load, from: Time, to: Time) -> Evidence {
-        let decided = self.verdicts.iter().filter(|one| one.verdict.finding != Finding::Undecided);
+        let decided = self.verdicts.iter().filter(|one| one.verdict.finding.judges());
         let findings: Vec<Finding> = decided.clone().map(|one| one.verdict.finding).collect();
         let subflow = |path: usize| {
             let samples = self.samples[path].iter().filter(|sample| sample.sent >= from && sample.sent <= to);
@@ -386,7 +388,7 @@ impl Meter {
         let value = |finding| match finding {
             Finding::Fair => 1,
             Finding::Shared => -1,
-            Finding::Undecided => 0,
+            Finding::Undecided | Finding::Apart => 0,
         };
         Curves {
             at_s: (1..=steps).map(|step| STEP.as_secs_f64() * step as f64).collect(),
@@ -406,17 +408,19 @@ impl Meter {
 }
 
 impl Measured {
-    /// Adds what the ramp has found, if the transfer has not decided.
+    /// Whether a ramp may say more: flows that seem to have queues of their own may be on paths of their own.
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(self.fair_queuing, Fairness::Undecided | Fairness::Fair)
+    }
+
+    /// Adds what the ramp has found: a judgement if the transfer has not decided, and in any case that there is no common bottleneck.
     pub(crate) fn add_ramp(&mut self, verdict: Option<Verdict>) {
         let Some(verdict) = verdict else { return };
-        let found = match verdict.finding {
-            Finding::Fair => Fairness::Fair,
-            Finding::Shared => Fairness::Shared,
-            Finding::Undecided => return,
-        };
-        if self.fair_queuing == Fairness::Undecided {
+        let found = fairness(verdict.finding);
+        let decides = verdict.finding.judges() && self.fair_queuing == Fairness::Undecided;
+        if decides || (found == Fairness::Apart && self.is_open()) {
             self.fair_queuing = found;
-            self.confidence = Some(verdict.confidence);
+            self.confidence = verdict.finding.judges().then_some(verdict.confidence);
             self.evidence.by_ramp = true;
         }
     }
@@ -485,6 +489,7 @@ const fn fairness(finding: Finding) -> Fairness {
     match finding {
         Finding::Fair => Fairness::Fair,
         Finding::Shared => Fairness::Shared,
+        Finding::Apart => Fairness::Apart,
         Finding::Undecided => Fairness::Undecided,
     }
 }
@@ -626,6 +631,9 @@ mod tests {
         let mut fair = Measured { fair_queuing: Fairness::Fair, ..Measured::default() };
         fair.add_ramp(Some(shared));
         assert_eq!((fair.fair_queuing, fair.evidence.by_ramp), (Fairness::Fair, false));
+        fair.add_ramp(Some(Verdict { finding: Finding::Apart, confidence: 0.0, decisions: 1 }));
+        assert_eq!((fair.fair_queuing, fair.confidence, fair.evidence.by_ramp), (Fairness::Apart, None, true));
+        assert!(fair.advice("upload", 2).contains("load balancer") && !fair.is_open());
     }
 
     #[test]

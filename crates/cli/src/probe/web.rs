@@ -210,7 +210,7 @@ impl Answer {
         let finding = match self.fair_queuing {
             Fairness::Fair => "yes, each flow has a queue of its own",
             Fairness::Shared => "no, the flows share a queue",
-            Fairness::Undecided => "cannot tell",
+            Fairness::Undecided | Fairness::Apart => "cannot tell",
         };
         let _ = writeln!(out, "download  fair queuing: {finding} ({})", printable(&self.why));
         out

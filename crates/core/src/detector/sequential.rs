@@ -32,6 +32,9 @@
 //! queue, it keeps an eighth less in flight in randomly chosen intervals, and measures whether the delay falls at once
 //! and rises again afterwards ([`super::parts::response`]). Delays count against fair queuing as far as the queue is the connection's own; its acknowledgments'
 //! part of a queue on the ACK path does not count. Without a queue of its own, losses count for fair queuing only.
+//!
+//! **Subflows on different paths are not judged.** If a load balancer has put them there, their lowest RTTs may differ by more than a queue's
+//! chance, and then they are apart. Two paths of the same RTT are not noticed: they serve both subflows as a fair queue does.
 use super::parts::alternation::{Alternation, Interval};
 use super::parts::bottleneck::Bottleneck;
 use super::parts::line::{Fit, Line, SAMPLES, log_normal};
@@ -63,6 +66,8 @@ params! {
         /// Part by which it lowers what is in flight, at random intervals, to see whether the delay follows; 0: never, and any
         /// delay counts as the connection's own.
         pub probe: f64 = 0.125, from 0.0, to 0.5;
+        /// Whether it judges only subflows whose lowest RTTs are alike; others are on different paths.
+        pub one_bottleneck: bool = true;
     }
 }
 
@@ -80,6 +85,9 @@ pub struct Sequential {
     judged: u64,
     /// Lowest mean RTT of an interval, of this half of the memory and the one before, s.
     base: [Option<f64>; 2],
+    /// The same of each subflow, since the start, and the longest time from packet to packet, s.
+    bases: [Option<f64>; 2],
+    packet: f64,
     base_turns: Time,
     /// Queuing delay as a part of the RTT in the last intervals evaluated.
     queue: f64,
@@ -128,6 +136,8 @@ const OVERLOAD: f64 = 1.5;
 const CONFIRMS: f64 = 0.1;
 /// Largest score that may be of another hop, as a part of its bound: when a finding has been given up, and for fair queuing under such overload.
 const DOUBTFUL: f64 = 0.7;
+/// Lowest mean RTTs of two subflows that differ by this factor are those of two paths.
+const APART: f64 = 1.25;
 /// An interval with at least this much evidence counts as fair queuing at work.
 const AT_WORK: f64 = 0.5;
 
@@ -145,6 +155,8 @@ impl FairQueuingDetector for Sequential {
             edges: [Edges::new(p.shortest.as_secs_f64(), 0.0); KEPT],
             judged: 0,
             base: [None; 2],
+            bases: [None; 2],
+            packet: 0.0,
             base_turns: now + p.memory,
             queue: 0.0,
             alike: 0.0,
@@ -309,7 +321,7 @@ impl Sequential {
         let is_confirmed = match self.verdict.finding {
             Finding::Fair => evidence >= CONFIRMS,
             Finding::Shared => evidence <= -CONFIRMS,
-            Finding::Undecided => false,
+            Finding::Undecided | Finding::Apart => false,
         };
         if is_confirmed {
             self.bottleneck.confirm();
@@ -323,7 +335,8 @@ impl Sequential {
             (Finding::Shared, score) if score < 0.0 => Finding::Shared,
             _ => Finding::Undecided,
         };
-        if finding == Finding::Undecided && self.has_found() {
+        let finding = if finding.judges() && self.has_two_rtts() { Finding::Apart } else { finding };
+        if !finding.judges() && self.has_found() {
             self.bottleneck.forget_rate();
         }
         let at_work = finding == Finding::Fair && evidence >= AT_WORK && start >= self.decided;
@@ -332,12 +345,12 @@ impl Sequential {
             self.decided = now;
         }
         let decisions = self.verdict.decisions.wrapping_add(u32::from(decided));
-        let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
+        let confidence = if finding.judges() { 1.0 / (1.0 + libm::exp(-self.score.abs())) } else { 0.0 };
         self.verdict = Verdict { finding, confidence, decisions };
     }
 
     fn has_found(&self) -> bool {
-        self.verdict.finding != Finding::Undecided
+        self.verdict.finding.judges()
     }
 
     /// Another hop may be the bottleneck now.
@@ -353,9 +366,19 @@ impl Sequential {
     /// Keeps the lowest mean RTT of an interval. A single packet's RTT may be lower for other reasons than an empty queue, such as ACK
     /// jitter.
     fn learn_base(&mut self, lines: &[Line; 2]) {
-        let enough = lines.iter().filter(|line| line.samples() >= SAMPLES);
-        let means = enough.filter_map(|line| Some(line.mean()?.1));
+        let enough = |line: &Line| line.mean().filter(|_| line.samples() >= SAMPLES).map(|mean| mean.1);
+        let means = lines.iter().filter_map(enough);
         self.base[0] = means.chain(self.base[0]).min_by(f64::total_cmp);
+        for (base, line) in self.bases.iter_mut().zip(lines) {
+            *base = enough(line).into_iter().chain(*base).min_by(f64::total_cmp);
+        }
+    }
+
+    /// Whether the lowest mean RTTs of an interval are those of two paths. On one path they differ by what waits: each subflow is the one
+    /// that sends less in half of the intervals.
+    fn has_two_rtts(&self) -> bool {
+        let [Some(one), Some(other)] = self.bases else { return false };
+        self.p.one_bottleneck && one.max(other) > APART * one.min(other) + GRANULES * self.packet
     }
 
     /// The RTT without a queue, s.
@@ -364,7 +387,7 @@ impl Sequential {
     }
 
     /// An interval's delays; `None` where there are too few samples.
-    fn view(&self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<View> {
+    fn view(&mut self, interval: &Interval, lines: &[Line; 2], length: f64) -> Option<View> {
         let more = lines[interval.dominant].fit(length / 2.0)?;
         let less = lines[1 - interval.dominant].fit(length / 2.0)?;
         let base = self.base()?;
@@ -372,6 +395,7 @@ impl Sequential {
         let queue = (more.mean.max(less.mean) - base).max(0.0);
         let delivered = (interval.delivered[0] + interval.delivered[1]) as f64;
         let packet = length * self.mss as f64 / delivered.max(self.mss as f64);
+        self.packet = self.packet.max(packet);
         Some(View { more, less, mean, queue, packet, length })
     }
 
@@ -461,4 +485,25 @@ fn weigh_losses(interval: &Interval, mss: u64) -> f64 {
     let packets = |bytes: u64| bytes as f64 / mss as f64;
     packets(interval.lost[d]) * libm::log(alike / share)
         + packets(interval.lost[o]) * libm::log((1.0 - alike) / (1.0 - share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subflows_with_two_rtts_are_not_judged() {
+        let path = PathHint { mss: Bytes(1448), initial_window: Bytes(14_480), rtt: None, paced: true, resume: None };
+        let found = |bases: [f64; 2], one_bottleneck| {
+            let p = SequentialParams { one_bottleneck, ..SequentialParams::default() };
+            let mut test = Sequential::new(&p, &path, Time::ZERO, Rng::stream(1, "sequential"));
+            (test.bases, test.packet) = (bases.map(Some), 0.0006);
+            test.decide(2.0 * test.bound, Time::ZERO, Time::ZERO);
+            test.verdict
+        };
+        assert_eq!(found([0.040, 0.070], true).finding, Finding::Apart);
+        assert_eq!(found([0.040, 0.070], true).confidence, 0.0);
+        assert_eq!(found([0.040, 0.070], false).finding, Finding::Fair);
+        assert_eq!(found([0.040, 0.050], true).finding, Finding::Fair);
+    }
 }

@@ -25,6 +25,11 @@
 //!
 //! Delays count against fair queuing only in a step that shows the overload: a neighbour's burst delays both subflows alike.
 //!
+//! **The verdict is about one bottleneck.** Two paths, onto which a load balancer has put the subflows, serve both as a fair queue does.
+//! But of what one subflow does not use, one bottleneck gives the other its part, and two paths do not. So before fair queuing is found, the
+//! first subflow leaves its share to the second. If the second then gets no more than before, or the subflows have different lowest RTTs, they
+//! are apart, and nothing is judged. Beside n flows that keep a fair queue busy the second gets at least 1/(n + 1) more.
+//!
 //! A queue may admit just the k-th packet after each departure, as RED does when it is flooded. If packets came at equal gaps, every third
 //! of them the first subflow's, that one could be it every time; so the gaps are drawn from a wide range.
 //!
@@ -61,6 +66,8 @@ params! {
         pub trips: u32 = 60, from 1, to 1000;
         /// Once the path is overloaded, the sending rate is this multiple of what arrives.
         pub overload: f64 = 1.2, from 1.05, to 2.0;
+        /// Whether it first makes sure that both subflows cross one bottleneck, before it finds fair queuing there.
+        pub one_bottleneck: bool = true;
         /// Longest time that a measurement takes; then it is undecided.
         pub patience: Span = Span::s(10), from Span::ms(100), to Span::s(3600);
     }
@@ -76,8 +83,13 @@ pub struct StartupSprt {
     /// Round trips so far, and when the present one began.
     trips: u32,
     trip: Time,
-    /// Lowest RTT.
+    /// Lowest RTT, and that of each subflow.
     base: Option<Span>,
+    bases: [Option<Span>; 2],
+    /// Packets of the second subflow that arrived while evidence was gathered, and the time that they took, s; and since the first subflow
+    /// left it its share.
+    before: (f64, f64),
+    lent: (f64, f64),
     /// Packets of the second subflow that have arrived.
     seconds: u64,
     /// Sum of the log-likelihood ratios.
@@ -104,6 +116,8 @@ enum Phase {
     Emptying { since: Time, until: Time },
     /// A little more is sent than arrives, from the step of this number on.
     Gathering { from: u64 },
+    /// The first subflow has left its share to the second, from the step of this number on.
+    Lending { from: u64 },
 }
 
 /// The packets sent in a step.
@@ -155,6 +169,11 @@ const LOSSES: f64 = 3.0;
 const LOSS: f64 = 0.05;
 /// Share of the losses that hit the first subflow under fair service at a small overload.
 const HARDLY: f64 = 0.05;
+/// Packets of the second subflow that show how much it gets alone, and how many times as much as before one bottleneck gives it.
+const LENT: f64 = 60.0;
+const GAIN: f64 = 1.06;
+/// Packets' time by which lowest RTTs may differ on one path.
+const FEW: u64 = 4;
 /// Probability that a delay has nothing to do with the queue, whether it is shared or not; any delay is then equally likely.
 const ANYTHING: f64 = 0.05;
 
@@ -174,6 +193,9 @@ impl FairQueuingDetector for StartupSprt {
             trips: 0,
             trip: now,
             base: path.rtt,
+            bases: [None; 2],
+            before: (0.0, 0.0),
+            lent: (0.0, 0.0),
             seconds: 0,
             score: 0.0,
             received: None,
@@ -219,7 +241,7 @@ impl FairQueuingDetector for StartupSprt {
             let rate = match self.phase {
                 Phase::Doubling => ramp.next_rate(now),
                 Phase::Emptying { .. } => ramp.current().rate,
-                Phase::Gathering { .. } => slower(self.carried * self.p.overload),
+                Phase::Gathering { .. } | Phase::Lending { .. } => slower(self.carried * self.p.overload),
             };
             let rtt = ramp.rtt();
             ramp.step(rate, now, length(&self.p, rate, rtt, self.mss));
@@ -255,10 +277,11 @@ impl StartupSprt {
         if let Some(rtt) = rtt {
             self.latest = if second == 1 { rtt } else { self.latest };
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+            self.bases[second] = Some(self.bases[second].map_or(rtt, |base| base.min(rtt)));
             let is_emptied = match self.phase {
                 Phase::Doubling => false,
                 Phase::Emptying { since, .. } => event.sent >= since,
-                Phase::Gathering { .. } => true,
+                Phase::Gathering { .. } | Phase::Lending { .. } => true,
             };
             if is_emptied {
                 self.emptied = Some(self.emptied.map_or(rtt, |lowest| lowest.min(rtt)));
@@ -308,7 +331,7 @@ impl StartupSprt {
                     self.phase = Phase::Gathering { from };
                 }
             }
-            Phase::Gathering { .. } => {}
+            Phase::Gathering { .. } | Phase::Lending { .. } => {}
         }
     }
 
@@ -334,6 +357,9 @@ impl StartupSprt {
     /// Adds a step's evidence, once all its packets are accounted for.
     fn weigh(&mut self, step: &Step, now: Time) {
         let books = self.books[step.number as usize % KEPT];
+        if let Phase::Lending { from } = self.phase {
+            return self.borrow(step.number >= from, &books.stretch);
+        }
         let gaps = f64::from(books.arrived.saturating_sub(1));
         let span = books.last.0.since(books.first.0);
         let seconds = books.last.1 - books.first.1;
@@ -347,6 +373,8 @@ impl StartupSprt {
         if !self.follow(stretch, now) {
             return;
         }
+        let (packets, lasted) = books.stretch.arrivals(1);
+        self.before = (self.before.0 + packets, self.before.1 + lasted);
         let sent = step.sent[0] as f64 / self.mss.0 as f64 / step.end.since(step.start).as_secs_f64();
         let is_saturated = gaps / span.as_secs_f64() <= (1.0 - self.p.saturated) * sent;
         let arrivals = weigh_arrivals(gaps, seconds as f64, is_saturated);
@@ -357,11 +385,35 @@ impl StartupSprt {
         let delays = if stretch >= SHOWN { delays } else { delays.max(0.0) };
         let most = self.p.weight * self.bound;
         self.score += (arrivals + delays + weigh_losses(&books.stretch)).clamp(-most, most);
-        if self.score >= self.bound {
+        if self.score >= self.bound && self.p.one_bottleneck {
+            let from = self.begin_step(self.carried * self.p.overload, now);
+            self.phase = Phase::Lending { from };
+            if let Some(ramp) = self.measurement.ramp_mut() {
+                ramp.lend();
+            }
+        } else if self.score >= self.bound {
             self.end(Finding::Fair);
         } else if self.score <= -self.bound {
             self.end(Finding::Shared);
         }
+    }
+
+    /// What arrives of the second subflow alone: more than before, if both cross one bottleneck.
+    fn borrow(&mut self, counts: bool, stretch: &Stretch) {
+        let (packets, lasted) = if counts { stretch.arrivals(1) } else { (0.0, 0.0) };
+        self.lent = (self.lent.0 + packets, self.lent.1 + lasted);
+        if self.lent.0 < LENT {
+            return;
+        }
+        let gain = self.lent.0 * self.before.1 / (self.lent.1 * self.before.0).max(f64::MIN_POSITIVE);
+        self.end(if gain < GAIN { Finding::Apart } else { Finding::Fair });
+    }
+
+    /// Whether the lowest RTTs are those of two paths.
+    fn has_two_rtts(&self) -> bool {
+        let [Some(one), Some(other)] = self.bases else { return false };
+        let packet = Span::from_secs_f64(self.mss.0 as f64 * 8.0 / self.carried.max(1.0));
+        one.max(other) > one.min(other) + one.min(other) / 10 + packet * FEW
     }
 
     /// Lets the rate follow what arrived of a step with this overload. Does the step count?
@@ -395,8 +447,10 @@ impl StartupSprt {
     }
 
     fn end(&mut self, finding: Finding) {
+        let finding =
+            if finding.judges() && self.p.one_bottleneck && self.has_two_rtts() { Finding::Apart } else { finding };
         self.measurement.end();
-        let confidence = if finding == Finding::Undecided { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
+        let confidence = if !finding.judges() { 0.0 } else { 1.0 / (1.0 + libm::exp(-self.score.abs())) };
         self.verdict = Verdict { finding, confidence, decisions: self.verdict.decisions.wrapping_add(1) };
     }
 }

@@ -443,3 +443,35 @@ fn regression_slow_start_in_a_wider_fair_hop_decides_nothing() {
         assert!(v.wrong < 0.01, "{queue}, seed {seed}: {v:?}");
     }
 }
+
+/// Subflows over hops of their own, of which the second has this rate.
+fn over_two_paths(detector: &str, rate: &str) -> Verdicts {
+    verdicts(&run_text(&format!(
+        r#"
+        duration = "20s"
+        [[hop]]
+        name = "first"
+        rate = "20mbit"
+        queue = {{ kind = "fifo", limit = "60p" }}
+        [[hop]]
+        name = "second"
+        rate = "{rate}"
+        queue = {{ kind = "fifo", limit = "60p" }}
+        [[flow]]
+        name = "flow"
+        controller = {{ kind = "tonopah", detector = "{detector}", fair = "nothing" }}
+        rtt = "40ms"
+        route = ["first"]
+        subflow_route = ["second"]"#
+    )))
+}
+
+#[test]
+fn subflows_on_two_paths_are_not_judged() {
+    for rate in ["20mbit", "8mbit"] {
+        let guarded = over_two_paths("startup_sprt", rate);
+        assert!(guarded.undecided == 1.0, "{rate}: {guarded:?}");
+        let judged = over_two_paths("startup_sprt:one_bottleneck=false", rate);
+        assert!(judged.wrong > 0.5, "{rate}, without its guard: {judged:?}");
+    }
+}

@@ -231,7 +231,7 @@ impl VerdictRecord {
                 queue.hold(held, is_right, now);
             }
             match (self.held.finding, self.was_fair) {
-                (Finding::Undecided, _) => self.undecided += held,
+                (Finding::Undecided | Finding::Apart, _) => self.undecided += held,
                 (Finding::Fair, true) | (Finding::Shared, false) => self.right += held,
                 _ => self.wrong += held,
             }
@@ -266,7 +266,7 @@ impl VerdictRecord {
             let sign = match self.held.finding {
                 Finding::Fair => 1.0,
                 Finding::Shared => -1.0,
-                Finding::Undecided => 0.0,
+                Finding::Undecided | Finding::Apart => 0.0,
             };
             tracks.verdict.push(now, sign);
             tracks.confidence.push(now, self.held.confidence);

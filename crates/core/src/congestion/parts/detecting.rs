@@ -128,7 +128,7 @@ impl Detecting {
                 Finding::Fair => true,
                 Finding::Shared => false,
                 // Nothing speaks against what was held before.
-                Finding::Undecided => self.is_gentle,
+                Finding::Undecided | Finding::Apart => self.is_gentle,
             };
         if self.active.is_none() {
             let resume = self.detector.measured().or(self.delivered);

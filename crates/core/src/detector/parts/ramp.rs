@@ -17,6 +17,8 @@ const UNHEARD: u64 = 2;
 const FASTEST: Rate = Rate::gbit(100);
 /// Shares of r and 2r.
 const SHARES: [f64; 2] = [1.0 / 3.0, 2.0 / 3.0];
+/// Shares while the first subflow leaves what it had to the second.
+const LENDING: [f64; 2] = [0.02, 0.98];
 
 /// One step of the ramp.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,6 +106,7 @@ pub struct Ramp {
     looked: u64,
     ends: Time,
     jitter: f64,
+    shares: [f64; 2],
     rtt: Option<Span>,
 }
 
@@ -112,12 +115,12 @@ impl Ramp {
     pub fn new(rate: Rate, jitter: f64, rtt: Option<Span>, length: Span, now: Time) -> Ramp {
         let mut steps = [Step::default(); KEPT];
         steps[0] = Step { start: now, rate, ..Step::default() };
-        Ramp { steps, begun: 1, looked: 0, ends: now + length, jitter, rtt }
+        Ramp { steps, begun: 1, looked: 0, ends: now + length, jitter, shares: SHARES, rtt }
     }
 
     /// Division of the sending rate over the subflows.
     pub const fn split(&self) -> Split {
-        Split { shares: SHARES, jitter: self.jitter, independent: true }
+        Split { shares: self.shares, jitter: self.jitter, independent: true }
     }
 
     /// The rate of both together.
@@ -167,6 +170,11 @@ impl Ramp {
     pub fn restart(&mut self, rate: Rate, now: Time, length: Span) {
         self.step(rate, now, length);
         self.looked = self.begun - 1;
+    }
+
+    /// From now on the first subflow sends hardly anything, and the second all the rest of the rate.
+    pub const fn lend(&mut self) {
+        self.shares = LENDING;
     }
 
     /// A packet was sent.

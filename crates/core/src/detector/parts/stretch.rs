@@ -64,6 +64,11 @@ impl Stretch {
         Some((PARTS[0] + PARTS[1]) / (arrives(0)? + arrives(1)?))
     }
 
+    /// Packets of a subflow that arrived after its first one, and the time that they took, s.
+    pub fn arrivals(&self, subflow: usize) -> (f64, f64) {
+        self.lasted(subflow).map_or((0.0, 0.0), |(_, lasted)| (f64::from(self.came[subflow] - 1), lasted))
+    }
+
     /// The rate at which the packets of both subflows arrive, packets/s.
     pub fn arrival_rate(&self) -> Option<f64> {
         let rate = |n: usize| self.lasted(n).map(|(_, lasted)| f64::from(self.came[n] - 1) / lasted);
