@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// The commands by what they are for, in the order in which a newcomer meets them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Run", &["compare", "run", "play", "sweep"]),
-    ("Compare and judge", &["diff", "check", "plot", "advise"]),
+    ("Compare and judge", &["diff", "check", "plot", "advise", "testbed"]),
     ("Real traffic", &["shell", "probe", "qdisc"]),
     ("Reproduce", &["reproduce"]),
     ("Tools", &["list", "trace", "schema", "lab", "new", "completions", "man", "help"]),

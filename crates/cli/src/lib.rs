@@ -48,6 +48,7 @@ mod run;
 mod shell;
 mod sweep;
 mod term;
+mod testbed;
 mod trace;
 mod watch;
 mod world;
@@ -91,6 +92,7 @@ enum Command {
     Run(run::Run),
     Sweep(sweep::Sweep),
     Check(check::Check),
+    Testbed(testbed::Testbed),
     Advise(advise::Advise),
     Shell(shell::Shell),
     Probe(probe::Probe),
@@ -152,6 +154,7 @@ pub fn main_with(extensions: Extensions) -> ExitCode {
         Command::Advise(args) => advise::main(&args),
         Command::Sweep(args) => sweep::main(&args),
         Command::Check(args) => check::main(&args),
+        Command::Testbed(args) => testbed::main(&args),
         Command::Shell(args) => shell::main(&args),
         Command::Probe(args) => probe::main(&args),
         Command::Qdisc(args) => qdisc::main(&args),

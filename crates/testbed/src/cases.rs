@@ -16,8 +16,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
+mod sheet;
 mod verdict;
 
+pub use sheet::{overview, sheet};
 pub use verdict::{Reading, Spread, Verdict, Verdicts};
 
 include!(concat!(env!("OUT_DIR"), "/cases.rs"));

@@ -1,4 +1,5 @@
 //! What a run showed.
+use crate::testbed::FLOW;
 use crate::window::{Figure, Window};
 use narrows_core::{Rate, Span, Time};
 use narrows_report::Comparison;
@@ -20,6 +21,15 @@ pub struct Report {
 impl Report {
     pub(crate) fn new(scenario: Scenario, flow: usize, result: RunResult, fault: Option<PeerFault>) -> Report {
         Report { scenario, flow, result, fault }
+    }
+
+    /// The report of a run in any world, whose flow under test is called `test`, or by its program's flows `test.…`: of several, the
+    /// one that carried the most. `None` if there is none.
+    pub fn of(scenario: Scenario, result: RunResult) -> Option<Report> {
+        let is_own = |name: &str| name.strip_prefix(FLOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let flows = result.summary.flows.iter().enumerate().filter(|(_, flow)| is_own(&flow.name));
+        let (flow, _) = flows.max_by(|a, b| a.1.throughput_mbit.total_cmp(&b.1.throughput_mbit))?;
+        Some(Report::new(scenario, flow, result, None))
     }
 
     /// Data that the receiving application read, after the warm-up.
