@@ -9,6 +9,7 @@ mod dist;
 mod fmt;
 mod instructions;
 mod lfq;
+mod matrix;
 mod pgo;
 mod site;
 
@@ -23,6 +24,7 @@ cargo xtask site [--play-only]
                             book, playground and schema in target/site, for any server of static files (needs the target wasm32-unknown-unknown)
 cargo xtask instructions [--record]
                             the simulator's instructions per packet, against bench/instructions/budget.txt (needs valgrind)
+cargo xtask matrix          published stacks through all cases of the testbed, as a table of the book
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["instructions", "--record"] => instructions::count(instructions::Mode::Record),
         ["site"] => site::make(site::Parts::All),
         ["site", "--play-only"] => site::make(site::Parts::Play),
+        ["matrix"] => matrix::make(),
         ["pgo"] => pgo::build(),
         ["dist", flags @ ..] => dist::dist(flags),
         _ => {

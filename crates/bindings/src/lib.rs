@@ -24,6 +24,7 @@ mod running;
 mod scenario;
 mod sweep;
 mod table;
+mod testbed;
 
 pub use narrows_core::extensions::Extensions;
 
@@ -65,6 +66,9 @@ pub fn fill(module: &Bound<'_, PyModule>, extensions: Extensions) -> PyResult<()
     module.add_function(wrap_pyfunction!(scenario::bottlenecks, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::queue_labels, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::check_table_place, module)?)?;
+    module.add_function(wrap_pyfunction!(testbed::run_peers, module)?)?;
+    module.add_function(wrap_pyfunction!(testbed::list_cases, module)?)?;
+    module.add_function(wrap_pyfunction!(testbed::judge_case, module)?)?;
     // The version of the package, and a digest of the sources that decide figures.
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SOURCES", narrows_runner::index::SOURCES)

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// The result of a run.
 #[pyclass(frozen, name = "Result", module = "narrows._narrows")]
 pub(crate) struct PyRunResult {
-    scenario: Scenario,
-    result: Arc<RunResult>,
+    pub(crate) scenario: Scenario,
+    pub(crate) result: Arc<RunResult>,
 }
 
 #[pymethods]

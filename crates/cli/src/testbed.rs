@@ -67,6 +67,9 @@ struct Run {
     /// The program that the receiving host runs, with a CLIENT
     #[arg(long, value_name = "SERVER", requires = "client")]
     server: Option<String>,
+    /// Runs of each case [default: as the case says]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=1000))]
+    runs: Option<u64>,
     /// Threads: runs at the same time [default: one per core]
     #[arg(short, long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=MAX_JOBS))]
     jobs: Option<u64>,
@@ -260,6 +263,10 @@ impl Run {
         Ok(cases.iter().zip(subjects).zip(references).map(judge).collect())
     }
 
+    fn runs_of(&self, case: &Case) -> u32 {
+        self.runs.map_or(case.runs, |runs| runs as u32)
+    }
+
     /// All runs of all cases in a world; by case.
     fn run(
         &self,
@@ -269,7 +276,7 @@ impl Run {
     ) -> Result<Vec<Vec<Report>>, Failure> {
         let mut jobs = Vec::new();
         for case in cases {
-            for run in 0..case.runs {
+            for run in 0..self.runs_of(case) {
                 let scenario = self.world.adapted(tested.scenario(case, run))?;
                 world.check(&scenario).map_err(|error| Failure::from(error).at(std::path::Path::new(&case.name)))?;
                 jobs.push(Job { label: case.name.clone(), scenario });
@@ -281,7 +288,7 @@ impl Run {
             report.ok_or_else(|| Failure::other(format!("{}: nothing of the program was seen", jobs[n].label)))
         })?;
         let mut reports = reports.into_iter();
-        Ok(cases.iter().map(|case| reports.by_ref().take(case.runs as usize).collect()).collect())
+        Ok(cases.iter().map(|case| reports.by_ref().take(self.runs_of(case) as usize).collect()).collect())
     }
 }
 

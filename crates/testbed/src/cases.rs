@@ -198,7 +198,7 @@ impl Case {
         let testbed = Testbed::from_scenario(self.scenario_of(subject, run));
         let done = catch_unwind(AssertUnwindSafe(|| match subject {
             Subject::Controller(_) => testbed.run_whole(),
-            Subject::Stack(stack) => testbed.peers(stack.name, (stack.ends)()).run_whole(),
+            Subject::Peers { name, ends, .. } => testbed.peers(name, ends()).run_whole(),
         }));
         match done {
             Ok(done) => done.map_err(|error| error.to_string()),

@@ -24,7 +24,7 @@ pub use narrows_core::{Bytes, Ecn, Rate, Span, Time};
 pub use narrows_sim::{PeerFault, PeerFaultKind};
 pub use narrows_world::peer::{Datagram, Peer, Shown, Stream};
 pub use report::Report;
-pub use subject::{Stack, Subject};
+pub use subject::{MakeEnds, Stack, Subject};
 pub use testbed::{FLOW, HOP, Testbed, TestbedError};
 pub use window::{Figure, Window};
 

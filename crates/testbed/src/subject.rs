@@ -2,6 +2,7 @@
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::registry::Registered as _;
 use narrows_world::peer::Peer;
+use std::sync::Arc;
 
 /// A stack with one of its controls.
 #[derive(Clone, Copy)]
@@ -22,13 +23,23 @@ impl std::fmt::Debug for Stack {
     }
 }
 
+/// Makes both ends of a connection, the sender first.
+pub type MakeEnds = Arc<dyn Fn() -> [Box<dyn Peer>; 2] + Send + Sync>;
+
 /// Who is under test.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Subject {
     /// A controller of the registries, under the transport that the case's scenario gives the flow.
     Controller(ControllerConfig),
-    /// Somebody else's stack.
-    Stack(Stack),
+    /// Somebody else's transport.
+    Peers {
+        /// Its name.
+        name: String,
+        /// The control's family; see [`Stack::control`].
+        control: String,
+        /// Makes both ends, for each run anew.
+        ends: MakeEnds,
+    },
 }
 
 impl Subject {
@@ -36,7 +47,7 @@ impl Subject {
     pub fn name(&self) -> String {
         match self {
             Subject::Controller(control) => control.to_string(),
-            Subject::Stack(stack) => stack.name.to_owned(),
+            Subject::Peers { name, .. } => name.clone(),
         }
     }
 
@@ -44,7 +55,20 @@ impl Subject {
     pub fn control(&self) -> &str {
         match self {
             Subject::Controller(control) => control.name(),
-            Subject::Stack(stack) => stack.control,
+            Subject::Peers { control, .. } => control,
         }
+    }
+}
+
+impl From<Stack> for Subject {
+    fn from(stack: Stack) -> Subject {
+        let Stack { name, control, ends, .. } = stack;
+        Subject::Peers { name: name.to_owned(), control: control.to_owned(), ends: Arc::new(ends) }
+    }
+}
+
+impl std::fmt::Debug for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Subject").field(&self.name()).finish()
     }
 }

@@ -33,7 +33,7 @@ fn described(verdicts: &Verdicts) -> String {
     for reading in &verdicts.readings {
         let spread = reading.measured.map_or((0.0, 0.0), |all| (all.min, all.max));
         let beside = reading.reference.map_or((0.0, 0.0), |all| (all.min, all.max));
-        let (name, bound) = (reading.figure, reading.bound.unwrap_or(f64::NAN));
+        let (name, bound) = (&reading.figure, reading.bound.unwrap_or(f64::NAN));
         write!(
             text,
             "\n    {:?} {name} {:.3}..{:.3} {} = {bound:.3}, reference {:.3}..{:.3}",

@@ -119,6 +119,8 @@ pages! {
     sweeps "docs/book/src/sweeps.md";
     tasks "docs/book/src/tasks.md";
     tcp "docs/book/src/tcp.md";
+    testbed "docs/book/src/testbed.md";
+    testbed_matrix "docs/book/src/testbed-matrix.md";
     thin_streams "docs/book/src/thin-streams.md";
     traffic "docs/book/src/traffic.md";
     validation "docs/book/src/validation.md";

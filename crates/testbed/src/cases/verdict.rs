@@ -3,10 +3,10 @@ use super::{Case, Hold, Of};
 use crate::report::Report;
 use crate::window::Figure;
 use narrows_core::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A verdict.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// All that must hold does.
@@ -18,7 +18,7 @@ pub enum Verdict {
 }
 
 /// The least and the most of several runs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// The least.
     pub min: f64,
@@ -27,12 +27,12 @@ pub struct Spread {
 }
 
 /// One expectation beside what was measured.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reading {
     /// The figure.
-    pub figure: &'static str,
+    pub figure: String,
     /// Its unit.
-    pub unit: &'static str,
+    pub unit: String,
     /// The part of the run, s.
     pub from_s: f64,
     /// Its end, s.
@@ -52,7 +52,7 @@ pub struct Reading {
 }
 
 /// What a case says of a subject.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verdicts {
     /// The case.
     pub case: String,
@@ -100,8 +100,8 @@ impl Hold {
         };
         let strictest = bounds.as_deref().and_then(spread).map(|all| if self.at_least { all.max } else { all.min });
         Reading {
-            figure: self.figure.name(),
-            unit: self.figure.unit(),
+            figure: self.figure.name().to_owned(),
+            unit: self.figure.unit().to_owned(),
             from_s: self.from.as_secs_f64(),
             to_s: self.to.as_secs_f64(),
             expected: self.to_string(),

@@ -1,0 +1,1 @@
+//! A transport would be here.
