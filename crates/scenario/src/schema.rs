@@ -139,7 +139,7 @@ fn pattern(unit: Unit) -> String {
 }
 
 /// A word in any letter case, as a pattern.
-fn any_case(word: &str) -> String {
+pub(crate) fn any_case(word: &str) -> String {
     let letter = |c: char| match (c.to_lowercase().next(), c.to_uppercase().next()) {
         (Some(low), Some(high)) if c.is_ascii_alphabetic() => format!("[{low}{high}]"),
         _ => c.to_string(),

@@ -21,6 +21,11 @@ pub(crate) trait Worded: Sized {
     const UNIT: &'static str;
     /// What is allowed.
     const ALLOWED: &'static str;
+    /// Whether a bare number is a value, too: a share.
+    const IS_SHARE: bool = true;
+
+    /// The words as a regular expression, for the schema.
+    fn pattern() -> String;
 
     /// The value of these words.
     fn of(words: &[&str]) -> Option<Self>;
@@ -40,11 +45,9 @@ impl<V: Worded> Form<V> for TcWords {
     }
 
     fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<V, ScenarioError> {
-        let text = match item.as_str() {
-            Some(text) => text.to_owned(),
-            None => Form::<SharePart>::read(&ANY, item, cx)?.show(),
-        };
-        read(&text).ok_or_else(|| item.refuse(V::ALLOWED, ""))
+        let number = || Form::<f64>::read(&ANY, item, cx).ok().filter(|_| V::IS_SHARE).map(|share| share.show());
+        let text = item.as_str().map(str::to_owned).or_else(number);
+        text.and_then(|text| read(&text)).ok_or_else(|| item.refuse(V::ALLOWED, ""))
     }
 
     /// Only what has words that mean it is legal.
@@ -66,8 +69,14 @@ impl<V: Worded> Form<V> for TcWords {
     }
 
     fn schema(&self) -> Value {
-        let words = schema::described("In tc's words.", json!({ "type": "string" }));
-        json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, words] })
+        let pattern = format!("^\\s*({})\\s*$", V::pattern());
+        let words = schema::described("In tc's words.", json!({ "type": "string", "pattern": pattern }));
+        if V::IS_SHARE {
+            let upper = if V::of(&["1"]).is_some() { "maximum" } else { "exclusiveMaximum" };
+            json!({ "anyOf": [{ "type": "number", "minimum": 0, upper: 1 }, words] })
+        } else {
+            words
+        }
     }
 }
 
@@ -80,6 +89,14 @@ pub(crate) fn read<V: Worded>(text: &str) -> Option<V> {
 /// A probability: `1%`, `0.01`.
 fn share(word: &str) -> Option<f64> {
     if word == "1" || word == "100%" { Some(1.0) } else { SharePart::parse(word).map(|share| share.0) }
+}
+
+/// A share below 1, as a regular expression.
+const BELOW_ONE: &str = "(0?\\.[0-9]+|0|([0-9]+\\.?[0-9]*|\\.[0-9]+)\\s*%)";
+
+/// A chance with its correlation, as a regular expression.
+fn chance_pattern() -> String {
+    format!("(1|{BELOW_ONE})(\\s+(1|{BELOW_ONE}))?")
 }
 
 /// A chance with its correlation.
@@ -99,6 +116,11 @@ fn chance_words(chance: &Chance) -> String {
 impl Worded for Loss {
     const UNIT: &'static str = "loss";
     const ALLOWED: &'static str = "a share of at least 0 and less than 1, such as 0.01 or \"1%\"; with a correlation, \"1% 25%\"; or \"gemodel P R 1-H 1-K\", such as \"gemodel 1% 10%\"";
+
+    fn pattern() -> String {
+        let [gemodel, random] = ["gemodel", "random"].map(schema::any_case);
+        format!("{gemodel}(\\s+(1|{BELOW_ONE})){{1,4}}|({random}\\s+)?{BELOW_ONE}(\\s+(1|{BELOW_ONE}))?")
+    }
 
     fn of(words: &[&str]) -> Option<Loss> {
         match words {
@@ -136,6 +158,10 @@ impl Worded for Chance {
     const UNIT: &'static str = "chance";
     const ALLOWED: &'static str = "a share from 0 to 1, such as 0.01 or \"1%\"; with a correlation, \"1% 25%\"";
 
+    fn pattern() -> String {
+        chance_pattern()
+    }
+
     fn of(words: &[&str]) -> Option<Chance> {
         chance(words)
     }
@@ -154,6 +180,10 @@ impl Worded for Reorder {
     const ALLOWED: &'static str =
         "a share from 0 to 1, such as 0.25 or \"25%\"; with a correlation and a gap, \"25% 50% gap 5\"";
 
+    fn pattern() -> String {
+        format!("{}(\\s+{}\\s+[1-9][0-9]*)?", chance_pattern(), schema::any_case("gap"))
+    }
+
     fn of(words: &[&str]) -> Option<Reorder> {
         let (words, gap) = match words {
             [words @ .., "gap", gap] => (words, gap.parse().ok().filter(|&gap: &u32| gap > 0)?),
@@ -171,6 +201,13 @@ impl Worded for Reorder {
 impl Worded for Police {
     const UNIT: &'static str = "policer";
     const ALLOWED: &'static str = "\"rate 10mbit burst 100kb\", a rate above 0 and a bucket of at least 1 byte; then perhaps \"conform-exceed mark\" in place of drop";
+    const IS_SHARE: bool = false;
+
+    fn pattern() -> String {
+        let [rate, burst, exceed] = ["rate", "burst", "conform-exceed"].map(schema::any_case);
+        let [rate, burst] = [rate, burst].map(|word| format!("{word}\\s+\\S+"));
+        format!("({rate}\\s+{burst}|{burst}\\s+{rate})(\\s+{exceed}\\s+\\S+)?")
+    }
 
     fn of(words: &[&str]) -> Option<Police> {
         let (words, exceed) = match words {

@@ -113,17 +113,17 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "loss = 0.01",
         "loss = 1.0",
-        r#"S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
     ),
     (
         "loss = 0.01",
         "loss = -0.1",
-        r#"S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
     ),
     (
         "loss = 0.01",
         "loss = nan",
-        r#"S.toml:16: loss in [[hop]] cannot be nan; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be nan; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
     ),
     (
         "loss = 0.01",
