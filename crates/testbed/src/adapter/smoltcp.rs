@@ -58,7 +58,6 @@ impl Smoltcp {
         let buffer = || SocketBuffer::new(vec![0; BUFFER]);
         let mut socket = Socket::new(buffer(), buffer());
         socket.set_congestion_control(control);
-        socket.set_nagle_enabled(false);
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket);
         Smoltcp { interface, sockets, socket, device, timeout: None, piece: vec![0; PIECE] }
