@@ -6,11 +6,10 @@ use clap::builder::StyledStr;
 use std::fmt::Write as _;
 
 /// The commands by what they are for, in the order in which a newcomer meets them.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     ("Run", &["compare", "run", "play", "sweep"]),
-    ("Compare and judge", &["diff", "check", "plot", "advise", "testbed"]),
+    ("Compare and judge", &["diff", "check", "plot", "advise", "testbed", "reproduce"]),
     ("Real traffic", &["shell", "probe", "qdisc"]),
-    ("Reproduce", &["reproduce"]),
     ("Tools", &["list", "trace", "schema", "lab", "new", "completions", "man", "help"]),
 ];
 
