@@ -25,7 +25,7 @@ fn seconds(time: Time) -> f64 {
 }
 
 impl PyPeer {
-    fn new(object: Py<PyAny>, failed: &Failed) -> Box<dyn Peer> {
+    fn boxed(object: Py<PyAny>, failed: &Failed) -> Box<dyn Peer> {
         let mut peer = PyPeer { object, timeout: None, failed: Arc::clone(failed) };
         peer.call(|_, _| Ok(()));
         Box::new(peer)
@@ -130,7 +130,7 @@ pub(crate) fn run_peers(
     receiver: Py<PyAny>,
 ) -> PyResult<(PyRunResult, Option<String>)> {
     let failed = Failed::default();
-    let ends = [sender, receiver].map(|object| PyPeer::new(object, &failed));
+    let ends = [sender, receiver].map(|object| PyPeer::boxed(object, &failed));
     let report = Testbed::from_scenario(scenario.value.clone()).peers(name, ends).run_whole();
     if let Some(raised) = failed.lock().ok().and_then(|mut failed| failed.take()) {
         return Err(raised);
@@ -160,7 +160,7 @@ pub(crate) fn judge_case(case: &str, name: &str, make: Py<PyAny>, runs: Option<u
     let ends = move || {
         let both = Python::attach(|py| make.bind(py).call0()?.extract::<(Py<PyAny>, Py<PyAny>)>());
         match both {
-            Ok((sender, receiver)) => [sender, receiver].map(|object| PyPeer::new(object, &made)),
+            Ok((sender, receiver)) => [sender, receiver].map(|object| PyPeer::boxed(object, &made)),
             Err(error) => {
                 if let Ok(mut failed) = made.lock() {
                     failed.get_or_insert(error);

@@ -29,7 +29,7 @@ pub struct PeerFault {
 }
 
 /// The kind of a [`PeerFault`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerFaultKind {
     /// A datagram was longer than the path carries, bytes at the IP layer.
     TooLong(u64),
@@ -37,16 +37,19 @@ pub enum PeerFaultKind {
     Flood,
     /// Its timer was due again and again at one instant.
     Spin,
+    /// It says that its connection failed, and why.
+    Failed(String),
 }
 
 impl fmt::Display for PeerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = if self.sender { "sender" } else { "receiver" };
         write!(f, "the {end} at {:.6} s: ", self.at.since(Time::ZERO).as_secs_f64())?;
-        match self.kind {
+        match &self.kind {
             PeerFaultKind::TooLong(bytes) => write!(f, "sent an IP packet of {bytes} B; the path carries {MTU} B"),
             PeerFaultKind::Flood => write!(f, "sent {MOST_AT_ONCE} datagrams at one instant"),
             PeerFaultKind::Spin => write!(f, "asked for {MOST_AT_ONCE} timeouts at one instant"),
+            PeerFaultKind::Failed(reason) => write!(f, "the connection failed: {reason}"),
         }
     }
 }
@@ -175,8 +178,14 @@ impl Peers {
         [&*self.sender.peer, &*self.receiver.peer]
     }
 
-    pub(crate) fn fault(&self) -> Option<&PeerFault> {
-        self.fault.as_ref()
+    /// What went wrong first: a fault, or a connection that failed.
+    pub(crate) fn fault(&self) -> Option<PeerFault> {
+        let failed = |(end, sender): (&End, bool)| {
+            let (at, reason) = end.peer.shown().failed?;
+            Some(PeerFault { sender, at, kind: PeerFaultKind::Failed(reason) })
+        };
+        let failures = [(&self.sender, true), (&self.receiver, false)].into_iter().filter_map(failed);
+        self.fault.iter().cloned().chain(failures).min_by_key(|fault| fault.at)
     }
 
     /// The network has sent a datagram twice. Returns the place of the copy.

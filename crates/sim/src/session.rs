@@ -44,9 +44,9 @@ impl Session {
         self.world.attach(flow, ends);
     }
 
-    /// The two ends of an attached flow, and why they were silenced, if they were; `None` for other flows.
+    /// The two ends of an attached flow, and what went wrong, if anything did; `None` for other flows.
     #[cfg(feature = "peers")]
-    pub fn peers(&self, flow: usize) -> Option<([&dyn Peer; 2], Option<&PeerFault>)> {
+    pub fn peers(&self, flow: usize) -> Option<([&dyn Peer; 2], Option<PeerFault>)> {
         let Transport::Peers(peers) = &self.world.parts().flows[flow].transport else { return None };
         Some((peers.ends(), peers.fault()))
     }

@@ -56,7 +56,7 @@ impl Report {
         Window { scenario: &self.scenario, flow: self.flow, result: &self.result, from, to }
     }
 
-    /// The reason why the ends under test were silenced.
+    /// What went wrong with the ends under test: they were silenced, or their connection failed.
     pub fn fault(&self) -> Option<&PeerFault> {
         self.fault.as_ref()
     }

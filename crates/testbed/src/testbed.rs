@@ -127,7 +127,7 @@ impl Testbed {
             session.attach(flow, ends);
         }
         session.advance(Time::ZERO + scenario.duration).map_err(TestbedError::Run)?;
-        let fault = session.peers(flow).and_then(|(_, fault)| fault.cloned());
+        let fault = session.peers(flow).and_then(|(_, fault)| fault);
         let mut result = session.finish().map_err(TestbedError::Run)?.result;
         if is_foreign {
             result.summary.flows[flow].controller = name;

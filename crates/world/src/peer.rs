@@ -102,7 +102,7 @@ impl Stream {
 }
 
 /// The inner state of a peer, as far as it shows it.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shown {
     /// Congestion window.
     pub cwnd: Option<Bytes>,
@@ -114,6 +114,8 @@ pub struct Shown {
     pub lost: u64,
     /// Full-sized packets have this payload.
     pub mss: Option<Bytes>,
+    /// When and why the connection failed.
+    pub failed: Option<(Time, String)>,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ super::quic::quic_peer! {
         lost: 0,
         mss: Some(Bytes(connection.current_mtu().into())),
         inflight: None,
+        failed: None,
     },
 }
 

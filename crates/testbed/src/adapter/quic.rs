@@ -39,7 +39,7 @@ macro_rules! quic_peer {
         use $quic::congestion::ControllerFactory;
         use $quic::crypto::rustls::{QuicClientConfig, QuicServerConfig};
         use $quic::{
-            ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig,
+            ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
             ServerConfig, StreamId, TransportConfig,
         };
         use std::net::SocketAddr;
@@ -57,6 +57,7 @@ macro_rules! quic_peer {
             /// The stream that it reads.
             reads: Option<StreamId>,
             timeout: Option<Time>,
+            failed: Option<(Time, String)>,
             /// What the endpoint sends without a connection.
             buffer: Vec<u8>,
         }
@@ -78,7 +79,7 @@ macro_rules! quic_peer {
                 config.rng_seed(Some(quic::SEEDS[usize::from(host - 1)]));
                 let ($config, $server) = (Arc::new(config), server);
                 let (endpoint, remote) = ($endpoint, quic::address(3 - host));
-                Quic { endpoint, connection: None, remote, origin, sends: None, reads: None, timeout: None, buffer: Vec::new() }
+                Quic { endpoint, connection: None, remote, origin, sends: None, reads: None, timeout: None, failed: None, buffer: Vec::new() }
             };
             let server = QuicServerConfig::try_from(server).expect("TLS 1.3 is what QUIC needs");
             let mut server = ServerConfig::with_crypto(Arc::new(server));
@@ -197,8 +198,12 @@ macro_rules! quic_peer {
 
             fn application(&mut self, stream: &mut Stream, now: Time) {
                 if let Some((_, connection)) = &mut self.connection {
-                    // What they say is found again in the streams.
-                    while connection.poll().is_some() {}
+                    // What other events say is found again in the streams.
+                    while let Some(event) = connection.poll() {
+                        if let Event::ConnectionLost { reason } = event {
+                            self.failed = Some((now, reason.to_string()));
+                        }
+                    }
                 }
                 self.write(stream);
                 self.read(stream);
@@ -207,7 +212,7 @@ macro_rules! quic_peer {
 
             fn shown(&self) -> Shown {
                 let Some((_, $connection)) = &self.connection else { return Shown::default() };
-                $shown
+                Shown { failed: self.failed.clone(), ..$shown }
             }
         }
     };

@@ -12,6 +12,7 @@ super::quic::quic_peer! {
             lost: path.lost_packets,
             mss: Some(Bytes(connection.current_mtu().into())),
             inflight: None,
+            failed: None,
         }
     },
 }

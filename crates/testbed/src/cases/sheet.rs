@@ -33,7 +33,7 @@ pub fn sheet(case: &Case, verdicts: &Verdicts, subject: (&str, &Report), referen
         about: case.why.clone(),
         heads: heads(false),
         names: 2,
-        rows: verdicts.readings.iter().map(|reading| row(reading)).collect(),
+        rows: verdicts.readings.iter().map(row).collect(),
         holds: verdicts
             .readings
             .iter()
