@@ -2,7 +2,7 @@
 use crate::errors;
 use crate::results::PyRunResult;
 use crate::scenario::PyScenario;
-use narrows_core::{Ecn, Time};
+use narrows_core::{Ecn, Span, Time};
 use narrows_testbed::cases::CASES;
 use narrows_testbed::{Datagram, Peer, Stream, Subject, Testbed, TestbedError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -18,6 +18,12 @@ struct PyPeer {
     object: Py<PyAny>,
     timeout: Option<Time>,
     failed: Failed,
+}
+
+/// The first time that is, as seconds, not before this: a timer that is due by the peer's own clock.
+fn time(at: f64) -> Time {
+    let time = Time::from_ns((at.max(0.0) * 1e9).ceil() as u64);
+    if seconds(time) < at { time + Span::ns(1) } else { time }
 }
 
 fn seconds(time: Time) -> f64 {
@@ -40,7 +46,7 @@ impl PyPeer {
             let object = self.object.bind(py);
             let value = call(py, object)?;
             let timeout: Option<f64> = object.call_method0("timeout")?.extract()?;
-            Ok((value, timeout.map(|at| Time::from_ns((at.max(0.0) * 1e9).ceil() as u64))))
+            Ok((value, timeout.map(time)))
         });
         match called {
             Ok((value, timeout)) => {

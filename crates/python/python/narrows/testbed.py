@@ -53,6 +53,7 @@ class Peer(Protocol):
 
         Args:
             unwritten: Bytes that it has to send, None for without end.
+            now: The time, in seconds.
 
         Returns:
             How many bytes it wrote into the connection, and how many it read.
@@ -78,7 +79,7 @@ class Case(NamedTuple):
 
 
 class Network:
-    """A scenario with a flow called ``test``, which is the one between the peers. All others are the simulator's own."""
+    """A scenario whose flow called ``test`` is between the peers. All others are the simulator's own."""
 
     def __init__(self, source: ScenarioLike) -> None:
         self.scenario: Scenario = scenario(source)
@@ -156,13 +157,16 @@ class AioQuic:
         self._stream: int | None = None
         self._read = 0
         self._connects = connects
+        self._remote = ("10.0.0.2" if connects else "10.0.0.1", 4433)
+        self._begun = False
 
     def receive(self, data: bytes, ecn: int, now: float) -> None:
-        self.connection.receive_datagram(data, ("10.0.0.1", 4433), now)
+        self._begun = True
+        self.connection.receive_datagram(data, self._remote, now)
         self._events()
 
     def transmit(self, now: float) -> bytes | None:
-        if not self._leaving:
+        if self._begun and not self._leaving:
             self._leaving = [data for data, _ in reversed(self.connection.datagrams_to_send(now))]
         return self._leaving.pop() if self._leaving else None
 
@@ -171,8 +175,8 @@ class AioQuic:
 
     def on_timeout(self, now: float) -> None:
         if self._connects:
-            self._connects = False
-            self.connection.connect(("10.0.0.2", 4433), now)
+            self._connects, self._begun = False, True
+            self.connection.connect(self._remote, now)
         else:
             self.connection.handle_timer(now)
         self._events()
@@ -216,10 +220,9 @@ def aioquic(control: str = "reno") -> Ends:
     server = QuicConfiguration(is_client=False, **common)
     certificate, key = _certificate()
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("certificate.pem", "key.pem")]
-        files[0].write_bytes(certificate)
-        files[1].write_bytes(key)
-        server.load_cert_chain(*files)
+        file = Path(folder) / "server.pem"
+        file.write_bytes(certificate + key)
+        server.load_cert_chain(file)
     sender = QuicConnection(configuration=client)
     destination = sender.original_destination_connection_id
     receiver = QuicConnection(configuration=server, original_destination_connection_id=destination)
