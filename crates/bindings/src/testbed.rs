@@ -3,8 +3,8 @@ use crate::errors;
 use crate::results::PyRunResult;
 use crate::scenario::PyScenario;
 use narrows_core::{Ecn, Span, Time};
-use narrows_testbed::cases::CASES;
-use narrows_testbed::{Datagram, Peer, Stream, Subject, Testbed, TestbedError};
+use narrows_testbed::cases::{self, CASES};
+use narrows_testbed::{Datagram, Peer, Stream, Testbed, TestbedError};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -85,7 +85,7 @@ impl Peer for PyPeer {
             sent.extract::<(Vec<u8>, u8)>().map(Some).map_err(wrong)
         });
         let Some(Some((bytes, ecn))) = sent else { return false };
-        (datagram.bytes, datagram.headers, datagram.ecn) = (bytes, Datagram::UDP, codepoint(ecn));
+        (datagram.bytes, datagram.headers, datagram.ecn) = (bytes, Datagram::UDP, Ecn::from_bits(ecn));
         true
     }
 
@@ -105,16 +105,6 @@ impl Peer for PyPeer {
         let (wrote, read) = done.unwrap_or_default();
         stream.wrote(wrote);
         stream.has_read(read);
-    }
-}
-
-/// The two bits of the IP header.
-const fn codepoint(bits: u8) -> Ecn {
-    match bits & 3 {
-        1 => Ecn::Ect1,
-        2 => Ecn::Ect0,
-        3 => Ecn::Ce,
-        _ => Ecn::NotEct,
     }
 }
 
@@ -158,9 +148,6 @@ pub(crate) fn list_cases() -> Vec<(String, String, String, Vec<String>)> {
 /// Judges a transport by a case: the verdicts, as `narrows testbed run --json` prints them. `make` returns both ends.
 #[pyfunction]
 pub(crate) fn judge_case(case: &str, name: &str, make: Py<PyAny>, runs: Option<u32>) -> PyResult<String> {
-    let found = CASES.iter().find(|known| known.name == case);
-    let mut case = found.ok_or_else(|| PyValueError::new_err(format!("no case is called \"{case}\"")))?.clone();
-    case.runs = runs.unwrap_or(case.runs).max(1);
     let failed = Failed::default();
     let (made, make) = (Arc::clone(&failed), Arc::new(make));
     let ends = move || {
@@ -175,8 +162,8 @@ pub(crate) fn judge_case(case: &str, name: &str, make: Py<PyAny>, runs: Option<u
             }
         }
     };
-    let subject = Subject::Peers { name: name.to_owned(), control: String::new(), ends: Arc::new(ends) };
-    let verdicts = case.judge(&case.run(&subject), &case.reference());
+    let verdicts = cases::judge(case, name, runs, Arc::new(ends));
+    let verdicts = verdicts.ok_or_else(|| PyValueError::new_err(format!("no case is called \"{case}\"")))?;
     if let Some(raised) = failed.lock().ok().and_then(|mut failed| failed.take()) {
         return Err(raised);
     }

@@ -68,6 +68,16 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The two bits of the IP header; others are ignored.
+    pub const fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            3 => Ecn::Ce,
+            _ => Ecn::NotEct,
+        }
+    }
+
     /// Whether a queue may mark this packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)

@@ -3,14 +3,14 @@
 //! A case runs its scenario with the subject as the flow `test`, and once more with the reference, a controller of ours whose agreement
 //! with Linux is recorded. Several runs differ in the flow's start and in the seed; an expectation has to be met by each of them.
 use crate::report::Report;
-use crate::subject::Subject;
+use crate::subject::{MakeEnds, Subject};
 use crate::testbed::{FLOW, HOP, Testbed};
 use crate::window::Figure;
 use narrows_core::Span;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::params::ParamValue as _;
 use narrows_core::registry::Registered as _;
-use narrows_scenario::{NoTraces, Scenario, hint};
+use narrows_scenario::{NoTraces, Scenario};
 use serde::Deserialize;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,6 +34,14 @@ pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
 const BETWEEN_STARTS: Span = Span::us(37_300);
 /// Runs of a case, unless it says otherwise.
 const RUNS: u32 = 3;
+
+/// Judges two ends by the case of this name, beside its reference; `None` if there is no such case. `runs` replaces the case's own number.
+pub fn judge(case: &str, name: &str, runs: Option<u32>, ends: MakeEnds) -> Option<Verdicts> {
+    let mut case = CASES.iter().find(|known| known.name == case)?.clone();
+    case.runs = runs.unwrap_or(case.runs).max(1);
+    let subject = Subject::Peers { name: name.to_owned(), control: String::new(), ends };
+    Some(case.judge(&case.run(&subject), &case.reference()))
+}
 
 /// A case.
 #[derive(Clone, PartialEq, Debug)]
@@ -234,7 +242,7 @@ impl Case {
 
 impl HoldFile {
     fn read(&self, duration: Span) -> Result<Hold, String> {
-        let figure = figure(&self.figure)?;
+        let figure = Figure::read(&self.figure)?;
         let (from, to) = window(&self.from, &self.to, duration)?;
         let (at_least, bound) = match (self.at_least, self.at_most) {
             (Some(bound), None) => (true, bound),
@@ -244,13 +252,6 @@ impl HoldFile {
         let of = self.of.as_deref().map_or(Ok(Of::Unit), |text| of(text, (from, to), duration))?;
         Ok(Hold { figure, from, to, at_least, bound, of, because: self.because.clone() })
     }
-}
-
-fn figure(name: &str) -> Result<Figure, String> {
-    let names: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
-    let hinted = || hint(name, names.iter().copied());
-    Figure::named(name)
-        .ok_or_else(|| format!("no figure is called \"{name}\"{}; allowed: {}", hinted(), names.join(", ")))
 }
 
 fn window(from: &str, to: &str, duration: Span) -> Result<(Span, Span), String> {
@@ -268,10 +269,10 @@ fn of(text: &str, same: (Span, Span), duration: Span) -> Result<Of, String> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["link"] => Ok(Of::Link),
         ["reference"] => Ok(Of::Reference),
-        [name] => Ok(Of::Figure(figure(name)?, same.0, same.1)),
+        [name] => Ok(Of::Figure(Figure::read(name)?, same.0, same.1)),
         [name, "from", from, "to", to] => {
             let (from, to) = window(from, to, duration)?;
-            Ok(Of::Figure(figure(name)?, from, to))
+            Ok(Of::Figure(Figure::read(name)?, from, to))
         }
         _ => Err(format!("\"{text}\" is none of: link, reference, FIGURE, FIGURE from A to B")),
     }

@@ -2,7 +2,7 @@
 use crate::testbed::HOP;
 use narrows_core::{Span, Time};
 use narrows_results::RunResult;
-use narrows_scenario::Scenario;
+use narrows_scenario::{Scenario, hint};
 use narrows_world::record::hop::capacity;
 
 /// Part of a run.
@@ -76,8 +76,14 @@ const RISEN: (f64, usize) = (0.9, 5);
 
 impl Figure {
     /// The figure of this name.
-    pub fn named(name: &str) -> Option<Figure> {
-        Figure::ALL.iter().copied().find(|figure| figure.name() == name)
+    ///
+    /// # Errors
+    /// What is allowed instead.
+    pub fn read(name: &str) -> Result<Figure, String> {
+        let names: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
+        let hinted = || hint(name, names.iter().copied());
+        let found = Figure::ALL.iter().copied().find(|figure| figure.name() == name);
+        found.ok_or_else(|| format!("no figure is called \"{name}\"{}; allowed: {}", hinted(), names.join(", ")))
     }
 }
 
