@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::term::{self, Paint};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::detector::DetectorConfig;
+use narrows_core::mechanism::MechanismConfig;
 use narrows_core::params::ParamSpec;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Entry;
@@ -23,7 +24,7 @@ use std::fmt::Write;
   narrows list keys           # the keys of scenario files, which --set takes
   narrows list metrics        # the figures that `check` and `sweep` take")]
 pub(crate) struct List {
-    /// Only this kind (queues, controllers, detectors, traffic, presets, transports, traces, keys, metrics, quantities), or the
+    /// Only this kind (queues, mechanisms, controllers, detectors, traffic, presets, transports, traces, keys, metrics, quantities), or the
     /// entry of this name (cubic)
     what: Option<String>,
     /// Print JSON on stdout and nothing else
@@ -36,6 +37,8 @@ pub(crate) struct List {
 enum Listing {
     /// Queue disciplines in front of a link
     Queues,
+    /// Links that decide when and how much they send
+    Mechanisms,
     /// Congestion control of a flow
     Controllers,
     /// Detectors of fair queuing, for controllers that send over two subflows
@@ -57,8 +60,9 @@ enum Listing {
 }
 
 impl Listing {
-    const ALL: [Listing; 10] = [
+    const ALL: [Listing; 11] = [
         Listing::Queues,
+        Listing::Mechanisms,
         Listing::Controllers,
         Listing::Detectors,
         Listing::Traffic,
@@ -73,6 +77,7 @@ impl Listing {
     const fn name(self) -> &'static str {
         match self {
             Listing::Queues => "queues",
+            Listing::Mechanisms => "mechanisms",
             Listing::Controllers => "controllers",
             Listing::Detectors => "detectors",
             Listing::Traffic => "traffic",
@@ -90,6 +95,9 @@ impl Listing {
         match self {
             Listing::Queues => {
                 "queue disciplines in front of a link (`queue = …` of a hop; --queues fq_codel:target=10ms,fifo)"
+            }
+            Listing::Mechanisms => {
+                "links that decide when and how much they send (`mechanism = …` of a hop; --set hop.mechanism=wifi:others=0.5)"
             }
             Listing::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
             Listing::Detectors => {
@@ -118,6 +126,7 @@ impl Listing {
         let registered = |entries: Vec<Entry>| entries.into_iter().map(Listed::from).collect();
         match self {
             Listing::Queues => registered(QueueConfig::entries()),
+            Listing::Mechanisms => registered(MechanismConfig::entries()),
             Listing::Controllers => registered(ControllerConfig::entries()),
             Listing::Detectors => registered(DetectorConfig::entries()),
             Listing::Traffic => registered(Traffic::entries()),

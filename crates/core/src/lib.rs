@@ -20,6 +20,7 @@ pub mod extensions;
 pub mod framing;
 pub mod hint;
 pub mod link;
+pub mod mechanism;
 pub mod media;
 pub mod netem;
 pub mod packet;

@@ -4,19 +4,25 @@
 //! sent, and calls again at the time in the answer. Departures have their exact logical times: a driver that wakes late passes
 //! the due time as `now`.
 //!
-//! Three ways of emptying a queue:
+//! Four ways of emptying a queue:
 //! - a wire: a packet is handed over when its last bit has been sent;
 //! - a token-bucket shaper (Linux htb, tbf): a packet is handed over at once, and paid for afterwards;
-//! - delivery opportunities (mahimahi's traces): 1500 bytes each, unused ones are lost.
+//! - delivery opportunities (mahimahi's traces): 1500 bytes each, unused ones are lost;
+//! - a [mechanism](crate::mechanism): grants, aggregates, a link that changes.
 //!
 //! When a packet arrives at the moment at which a shaper may send, the arrival comes first. In Linux the packet passes the host
 //! some 15 µs before the watchdog's departure at the same nominal time, so that the departure comes too late to make room for it.
+use crate::mechanism::AnyMechanism;
 use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
 use crate::time::{Span, Time};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use mechanized::{Mechanized, Step};
+
+mod mechanized;
 
 /// How a link's queue is emptied.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,6 +54,8 @@ pub const OPPORTUNITY: Bytes = Bytes(1500);
 pub enum Poll {
     /// This packet has been sent: hand it over, and poll again.
     Sent(PacketId),
+    /// This packet has been sent and is lost; poll again.
+    Lost(PacketId),
     /// Poll again at this time, which is later than now.
     Wait(Time),
     /// Nothing to send: poll again after the next offer.
@@ -85,6 +93,7 @@ enum Server {
     Wire(Wire),
     Shaper(Shaper),
     Opportunities(Opportunities),
+    Mechanism(Box<Mechanized>),
 }
 
 impl Link {
@@ -107,6 +116,11 @@ impl Link {
         Link { queue, service }
     }
 
+    /// A link whose queue is served by a mechanism.
+    pub fn mechanized(queue: Queue, mechanism: AnyMechanism) -> Link {
+        Link { queue, service: Server::Mechanism(Box::new(Mechanized::new(mechanism))) }
+    }
+
     /// Puts a packet, whose `arrived` is now, into the queue.
     #[inline]
     pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Offered {
@@ -114,7 +128,7 @@ impl Link {
         match &self.service {
             Server::Wire(wire) if wire.sending.is_some() => Offered::Busy,
             Server::Shaper(shaper) if shaper.paid_until >= cx.now => Offered::Wait(shaper.paid_until),
-            Server::Wire(_) | Server::Shaper(_) | Server::Opportunities(_) => Offered::Poll,
+            Server::Wire(_) | Server::Shaper(_) | Server::Opportunities(_) | Server::Mechanism(_) => Offered::Poll,
         }
     }
 
@@ -131,17 +145,27 @@ impl Link {
             Server::Wire(wire) => wire.poll(&mut self.queue, cx),
             Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
             Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
+            Server::Mechanism(server) => poll_mechanism(server, &mut self.queue, cx),
         }
     }
 
-    /// The packet that the link has taken from the queue and not yet handed over.
+    /// The packet that a wire or a trace has taken from the queue and not yet handed over.
     #[inline]
     pub fn sending(&self) -> Option<PacketId> {
         match &self.service {
             Server::Wire(wire) => wire.sending.map(|(id, _)| id),
             Server::Opportunities(trace) => trace.sending.map(|(id, _)| id),
-            Server::Shaper(_) => None,
+            Server::Shaper(_) | Server::Mechanism(_) => None,
         }
+    }
+
+    /// All packets that the link has taken from the queue and not yet handed over.
+    pub fn held(&self) -> impl Iterator<Item = PacketId> {
+        let mechanism = match &self.service {
+            Server::Mechanism(server) => Some(server.packets()),
+            _ => None,
+        };
+        self.sending().into_iter().chain(mechanism.into_iter().flatten())
     }
 
     /// See [`Progress`].
@@ -150,6 +174,8 @@ impl Link {
             Server::Wire(wire) => wire.progress(now, pool),
             Server::Shaper(shaper) => shaper.progress(now),
             Server::Opportunities(trace) => trace.progress(pool),
+            // The share of a packet is not counted.
+            Server::Mechanism(_) => Progress::default(),
         }
     }
 
@@ -413,6 +439,21 @@ impl Opportunities {
     }
 }
 
+#[inline(never)]
+fn poll_mechanism(server: &mut Mechanized, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+    loop {
+        match server.poll(queue, cx) {
+            Step::Wait(at) => return Poll::Wait(at),
+            Step::Idle => return Poll::Idle,
+            Step::Arrived(one) => match one.packet {
+                Some(id) if one.is_lost => return Poll::Lost(id),
+                Some(id) => return Poll::Sent(id),
+                None => {}
+            },
+        }
+    }
+}
+
 /// Sets the time at which a packet left its queue. Returns its length, bytes.
 #[inline]
 fn departs(id: PacketId, cx: &mut Ctx<'_>) -> u32 {
@@ -454,7 +495,7 @@ mod tests {
             let mut sent = Vec::new();
             loop {
                 match self.link.poll(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops }) {
-                    Poll::Sent(_) => sent.push(now.as_ns()),
+                    Poll::Sent(_) | Poll::Lost(_) => sent.push(now.as_ns()),
                     Poll::Wait(at) => {
                         assert!(at > now);
                         now = at;

@@ -203,6 +203,9 @@ fn gso_max_segs(scenario: &Scenario) -> Result<u32, String> {
 
 fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
     let refuse = |what: &str| Err(format!("hop \"{}\": {what}", hop.name));
+    if hop.mechanism.is_some() {
+        return refuse("Linux has no link with a `mechanism`; allowed in the kernel's world: a rate alone");
+    }
     match &hop.rate {
         RateSpec::Trace { .. } => {
             refuse("Linux has no link with delivery opportunities; allowed in the kernel's world: a rate")

@@ -4,14 +4,14 @@ use crate::error::ScenarioError;
 use crate::forms::{Form as _, NAME};
 use crate::keys::Table;
 use crate::limits::{FLOWS, HOPS, HOSTS, POINTS, RETURN_PATHS, RTTS};
-use crate::model::{Flow, Hop, Release, Rtt, Scenario, Start};
+use crate::model::{Flow, Hop, RateSpec, Release, Rtt, Scenario, Start};
 use crate::traffic::Traffic;
 use crate::transport::Transport;
 use crate::write::show;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::propagation::Distribution;
 use narrows_core::registry::Registered as _;
-use narrows_core::{Bytes, Span, Time};
+use narrows_core::{Bytes, Rate, Span, Time};
 use std::collections::{HashMap, HashSet};
 
 /// The part of a scenario that contains a fault.
@@ -176,6 +176,18 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
         let (jitter, delay) = (hop.jitter, hop.delay.min());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);
+    }
+    if let Some(mechanism) = &hop.mechanism {
+        let constant = matches!(&hop.rate, RateSpec::Schedule(steps) if steps.len() == 1);
+        if !constant || hop.rate.initial() == Rate::ZERO {
+            let message =
+                format!("mechanism \"{}\" changes the rate itself; allowed: a constant rate above 0", mechanism.name());
+            return wrong("mechanism", message);
+        }
+        if hop.release == Release::Start {
+            let message = "a mechanism is no shaper; allowed with mechanism: release = \"end\"";
+            return wrong("release", message);
+        }
     }
     if hop.burst > Bytes::ZERO && hop.release == Release::End {
         return wrong(

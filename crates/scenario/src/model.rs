@@ -11,6 +11,7 @@ use crate::transport::Transport;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::framing::{Atm, Framing};
 use narrows_core::link::OPPORTUNITY;
+use narrows_core::mechanism::MechanismConfig;
 use narrows_core::netem::{Chance, Effects, Loss, Reorder};
 use narrows_core::params::Packets;
 use narrows_core::policer::Police;
@@ -61,6 +62,8 @@ keys! {
         pub name: String [needed] = String::new(), Label, NAME;
         /// How fast the link sends: constant, in steps, from a trace, or in aggregates.
         pub rate: RateSpec [needed] = RateSpec::constant(Rate::ZERO), Condition, LinkRate;
+        /// What decides when the link sends, and how much at once: a [mechanism](mechanisms.md). `rate`, constant then, is the fastest at which it sends.
+        pub mechanism: Option<MechanismConfig> = None, Condition, Maybe(Kind);
         /// [Queue discipline](queues.md) of the hop.
         pub queue: QueueConfig [needed] = QueueConfig::Fifo(Default::default()), Algorithm, Kind;
         /// One-way propagation delay after the queue: constant, or [in steps](#delays-that-change).
@@ -329,8 +332,17 @@ impl Hop {
 
     /// The effects that it has, by their keys, in words.
     pub fn effects_in_words(&self) -> Vec<(&'static str, String)> {
-        const KEYS: [&str; 8] =
-            ["distribution", "overtake", "loss", "duplicate", "corrupt", "reorder", "delay_limit", "police"];
+        const KEYS: [&str; 9] = [
+            "mechanism",
+            "distribution",
+            "overtake",
+            "loss",
+            "duplicate",
+            "corrupt",
+            "reorder",
+            "delay_limit",
+            "police",
+        ];
         let (none, of) = (Hop::blank(), Scenario::blank());
         let keys = Hop::KEYS.iter().filter(|key| KEYS.contains(&key.about().name));
         let has = keys.filter(|key| !key.is_same([self, &none], [&of, &of]));
@@ -339,7 +351,13 @@ impl Hop {
 
     /// Whether packets may be dropped behind the link.
     pub fn is_lossy(&self) -> bool {
-        !self.loss.is_none() || self.delay_limit.is_some()
+        !self.loss.is_none() || self.delay_limit.is_some() || self.mechanism.is_some()
+    }
+
+    /// The rate at the start; the mean rate of a trace or a mechanism.
+    pub fn mean_rate(&self) -> Rate {
+        let rate = self.rate.initial();
+        self.mechanism.as_ref().map_or(rate, |mechanism| mechanism.mean(rate))
     }
 
     /// Whether packets may arrive in another order than they were sent in.

@@ -98,11 +98,9 @@ impl<'a> Parts<'a> {
         let hops = network.hops().enumerate();
         let underway = hops.flat_map(move |(hop, _)| {
             let sending = network.sending(hop);
-            let sending = sending.map(|id| view(id, Place::Link { hop, since: network.meta(id).depart }));
+            let sending = sending.map(move |id| view(id, Place::Link { hop, since: network.meta(id).depart }));
             let propagating = network.propagating(hop);
-            sending
-                .into_iter()
-                .chain(propagating.map(move |(at, id)| view(id, Place::Propagation { hop, arrives: at })))
+            sending.chain(propagating.map(move |(at, id)| view(id, Place::Propagation { hop, arrives: at })))
         });
         let returning = pipes.iter().enumerate().flat_map(move |(pipe, line)| {
             line.underway.iter().enumerate().map(move |(n, one)| PacketView {

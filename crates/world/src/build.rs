@@ -12,8 +12,13 @@ use std::sync::Arc;
 /// The link of a hop, with its queue and service. `rtt` is the hop's entry in [`longest_rtts`].
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
-    let hint = LinkHint { rate: spec.rate.initial(), rtt, mtu: spec.on_the_wire(mtu) };
-    Link::new(spec.queue.build(&hint, stream(scenario, spec, "queue")), service(spec))
+    let hint = LinkHint { rate: spec.mean_rate(), rtt, mtu: spec.on_the_wire(mtu) };
+    let queue = spec.queue.build(&hint, stream(scenario, spec, "queue"));
+    let rate = spec.rate.initial();
+    match &spec.mechanism {
+        Some(mechanism) => Link::mechanized(queue, mechanism.build(rate, stream(scenario, spec, "mechanism"))),
+        None => Link::new(queue, service(spec)),
+    }
 }
 
 /// The propagation from a hop's link to the next hop.

@@ -7,7 +7,7 @@ use narrows_scenario::{Flow, Hop, NoTraces, Record, Scenario, ScenarioError, sch
 type File = Vec<(&'static str, Vec<(&'static str, String)>)>;
 
 /// Files to which a key is added. A key that needs others is legal in one of them.
-fn files() -> [File; 3] {
+fn files() -> [File; 4] {
     let hop = |name| {
         [("name", name), ("rate", "\"9mbit\""), ("queue", "\"fifo\""), ("delay", "\"20ms\""), ("release", "\"start\"")]
     };
@@ -23,7 +23,8 @@ fn files() -> [File; 3] {
             ("expect", own(&[("that", "\"f.goodput > 1mbit\"")])),
         ]
     };
-    [file(&[]), file(&[("controller", "\"tonopah\"")]), file(&[("command", "\"true\"")])]
+    let wire = with(&file(&[]), "hop", "release", "\"end\"");
+    [file(&[]), file(&[("controller", "\"tonopah\"")]), file(&[("command", "\"true\"")]), wire]
 }
 
 fn text(file: &File) -> String {

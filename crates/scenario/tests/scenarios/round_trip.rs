@@ -1,5 +1,6 @@
 //! Whatever is legal can be written and read back; and the examples that people start from are legal.
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::mechanism::MechanismConfig;
 use narrows_core::netem::{Chance, Loss, Reorder};
 use narrows_core::params::{Packets, ParamSpec, Unit};
 use narrows_core::policer::{Exceed, Police};
@@ -246,12 +247,25 @@ fn any_effects() -> impl Strategy<Value = Rarer> {
     (of(any_chance()), of(any_chance()), of(reorder), of(limit), of(police))
 }
 
+/// Whether a mechanism may vary it.
+fn is_constant(rate: &RateSpec) -> bool {
+    matches!(rate, RateSpec::Schedule(steps) if steps.len() == 1) && rate.initial() > Rate::ZERO
+}
+
 fn any_hop() -> impl Strategy<Value = Hop> {
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Pareto, Distribution::Paretonormal];
     let times = (any_delay(), 0.0..=1.0, select(distributions.to_vec()), any::<bool>());
-    let plain = (times, 0..1000u64, (any_loss(), any_effects()), proptest::option::of(0..1_000_000u64));
+    let mechanisms = select(MechanismConfig::NAMES.to_vec()).prop_map(|name| MechanismConfig::named(name).unwrap());
+    let burst = (proptest::option::of(0..1_000_000u64), proptest::option::weighted(0.3, mechanisms));
+    let plain = (times, 0..1000u64, (any_loss(), any_effects()), burst);
     (any_rate(), any_queue(), plain, "[a-zé0-9._+-]{1,12}").prop_map(
-        |(rate, queue, ((delay, jitter, distribution, overtake), overhead, (loss, rarer), burst), name)| Hop {
+        |(
+            rate,
+            queue,
+            ((delay, jitter, distribution, overtake), overhead, (loss, rarer), (burst, mechanism)),
+            name,
+        )| Hop {
+            mechanism: mechanism.filter(|_| burst.is_none() && is_constant(&rate)),
             jitter: Span::ns((delay.min().as_ns() as f64 * jitter) as u64),
             delay,
             distribution,

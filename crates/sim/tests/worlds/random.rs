@@ -1,6 +1,7 @@
 //! For any valid scenario the run reaches its end, its accounts balance, and a second run gives the same result.
 use crate::harness::{parse, run};
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::mechanism::MechanismConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::RunResult;
@@ -42,12 +43,16 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
     let release = prop_oneof![
         3 => Just(String::new()),
         1 => (0u32..20_000).prop_map(|burst| format!("release = \"start\"\nburst = \"{burst}B\"\n")),
+        1 => prop::sample::select(MechanismConfig::NAMES).prop_map(|name| format!("mechanism = \"{name}\"\n")),
     ];
     let loss = prop_oneof![3 => Just(0.0), 1 => 0.0..0.3f64];
     let later = prop_oneof![3 => Just(None), 1 => (1u64..2000, 0u64..20_000).prop_map(Some)];
     let delay = (0u64..10_000, later, prop_oneof![2 => Just(0), 1 => 0u64..=100]);
     (rate, queue, release, loss, delay, (0u32..50, effects())).prop_map(
         move |(rate, queue, release, loss, (delay, later, percent), (overhead, effects))| {
+            // A mechanism changes a constant rate.
+            let release =
+                if rate.starts_with('[') && release.starts_with("mechanism") { String::new() } else { release };
             let jitter = later.map_or(delay, |(_, later)| later.min(delay)) * percent / 100;
             let delay = match later {
                 None => format!("\"{delay}us\""),

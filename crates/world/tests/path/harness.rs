@@ -127,13 +127,15 @@ impl Driven {
             record.summary(&spec.name, spec.queue.to_string(), capacity(spec, warmup, end), end)
         };
         let hops: Vec<HopSummary> = self.path.into_records().zip(&scenario.hops).map(summary).collect();
-        for (hop, waiting) in hops.iter().zip(waiting).filter(|_| scenario.warmup == Span::ZERO) {
+        let specs = scenario.hops.iter().map(|spec| spec.mechanism.is_some());
+        for ((hop, waiting), on_link) in hops.iter().zip(waiting).zip(specs).filter(|_| scenario.warmup == Span::ZERO) {
             let behind = DropReason::ALL.iter().filter(|reason| reason.is_behind_link());
             let lost: u64 = behind.filter_map(|reason| hop.drops.by_reason.get(reason.name())).sum();
             let left = hop.offered_packets - hop.packets - (hop.drops.total - lost);
-            // One more than wait may be on the wire.
+            // One more than wait may be on the wire; a mechanism holds several.
+            let most = if on_link { 100 } else { 1 };
             assert!(
-                (u64::from(waiting)..=u64::from(waiting) + 1).contains(&left),
+                (u64::from(waiting)..=u64::from(waiting) + most).contains(&left),
                 "{left} left, {waiting} wait: {hop:?}"
             );
         }

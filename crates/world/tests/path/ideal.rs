@@ -56,7 +56,7 @@ fn poll_all(
 ) -> Option<Time> {
     loop {
         match link.poll(&mut Ctx { now, pool, drops }) {
-            Poll::Sent(id) => {
+            Poll::Sent(id) | Poll::Lost(id) => {
                 log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
                 let meta = pool.remove(id);
                 log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
@@ -71,6 +71,10 @@ fn poll_all(
 fn a_path_that_sleeps_through_everything_sends_what_a_link_polled_in_time_does() {
     let links = [
         "rate = \"4mbit\"",
+        "rate = \"6mbit\"\nmechanism = \"leo\"",
+        "rate = \"4mbit\"\nmechanism = \"docsis\"",
+        "rate = \"12mbit\"\nmechanism = \"wifi\"",
+        "rate = \"12mbit\"\nmechanism = \"cellular\"",
         "rate = \"4mbit\"\nrelease = \"start\"\nburst = \"4500B\"",
         "rate = [{ at = \"0s\", rate = \"6mbit\" }, { at = \"300ms\", rate = \"0mbit\" }, { at = \"400ms\", rate = \"3mbit\" }]",
     ];

@@ -150,6 +150,16 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
         r#"police = "rate 10mbit""#,
         r#"S.toml:16: police in [[hop]] cannot be "rate 10mbit"; allowed: "rate 10mbit burst 100kb", a rate above 0 and a bucket of at least 1 byte; then perhaps "conform-exceed mark" in place of drop"#,
     ),
+    (
+        "loss = 0.01",
+        r#"mechanism = "leo""#,
+        r#"S.toml:17: a mechanism is no shaper; allowed with mechanism: release = "end""#,
+    ),
+    (
+        "loss = 0.01",
+        r#"mechanism = "wify""#,
+        r#"S.toml:16: unknown mechanism "wify"; allowed: leo, docsis, wifi, cellular (did you mean "wifi"?)"#,
+    ),
     ("loss = 0.01", "delay_limit = 0", r#"S.toml:16: delay_limit in [[hop]] cannot be 0; allowed: 1p to 1000000000p"#),
     (
         r#"release = "start""#,
