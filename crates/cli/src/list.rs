@@ -2,6 +2,7 @@
 //! figures of runs.
 use crate::failure::Failure;
 use crate::term::{self, Paint};
+use narrows_core::autorate::AutorateConfig;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::detector::DetectorConfig;
 use narrows_core::mechanism::MechanismConfig;
@@ -24,7 +25,7 @@ use std::fmt::Write;
   narrows list keys           # the keys of scenario files, which --set takes
   narrows list metrics        # the figures that `check` and `sweep` take")]
 pub(crate) struct List {
-    /// Only this kind (queues, mechanisms, controllers, detectors, traffic, presets, transports, traces, keys, metrics, quantities), or the
+    /// Only this kind (queues, mechanisms, autorates, controllers, detectors, traffic, presets, transports, traces, keys, metrics, quantities), or the
     /// entry of this name (cubic)
     what: Option<String>,
     /// Print JSON on stdout and nothing else
@@ -39,6 +40,8 @@ enum Listing {
     Queues,
     /// Links that decide when and how much they send
     Mechanisms,
+    /// What controls the rate of a shaper before such a link
+    Autorates,
     /// Congestion control of a flow
     Controllers,
     /// Detectors of fair queuing, for controllers that send over two subflows
@@ -60,9 +63,10 @@ enum Listing {
 }
 
 impl Listing {
-    const ALL: [Listing; 11] = [
+    const ALL: [Listing; 12] = [
         Listing::Queues,
         Listing::Mechanisms,
+        Listing::Autorates,
         Listing::Controllers,
         Listing::Detectors,
         Listing::Traffic,
@@ -78,6 +82,7 @@ impl Listing {
         match self {
             Listing::Queues => "queues",
             Listing::Mechanisms => "mechanisms",
+            Listing::Autorates => "autorates",
             Listing::Controllers => "controllers",
             Listing::Detectors => "detectors",
             Listing::Traffic => "traffic",
@@ -99,6 +104,7 @@ impl Listing {
             Listing::Mechanisms => {
                 "links that decide when and how much they send (`mechanism = …` of a hop; --set hop.mechanism=wifi:others=0.5)"
             }
+            Listing::Autorates => "what controls the rate of a shaper before such a link (`autorate = …` of a hop)",
             Listing::Controllers => "congestion control of a flow (`controller = …`; --flows 2xcubic,1xnew_reno)",
             Listing::Detectors => {
                 "detectors of fair queuing (`detector = \"share:cut=0.56;intervals=8\"` of tonopah and startup)"
@@ -127,6 +133,7 @@ impl Listing {
         match self {
             Listing::Queues => registered(QueueConfig::entries()),
             Listing::Mechanisms => registered(MechanismConfig::entries()),
+            Listing::Autorates => registered(AutorateConfig::entries()),
             Listing::Controllers => registered(ControllerConfig::entries()),
             Listing::Detectors => registered(DetectorConfig::entries()),
             Listing::Traffic => registered(Traffic::entries()),

@@ -41,6 +41,10 @@ enum What {
     Startup(paper::Paper),
     /// LFQ: buffers per flow that are learned (after a paper of 2020), beside cocoa
     Lfq(paper::Paper),
+    /// Links with mechanisms: what they carry and what they do to the delay
+    Links(paper::Paper),
+    /// Shapers that follow such a link, beside queues that are the link's own
+    Autorate(paper::Paper),
     /// Every controller over every discipline: goodput, delay, fairness
     BothSides(paper::Paper),
     /// Every discipline in one table: utilisation, delay, fairness, change, overload
@@ -73,6 +77,8 @@ pub(crate) fn main(args: &Reproduce) -> Result<(), Failure> {
         Some(What::Tonopah(args)) => paper::main("tonopah", args),
         Some(What::Startup(args)) => paper::main("startup", args),
         Some(What::Lfq(args)) => paper::main("lfq", args),
+        Some(What::Links(args)) => paper::main("links", args),
+        Some(What::Autorate(args)) => paper::main("autorate", args),
         Some(What::BothSides(args)) => paper::main("both-sides", args),
         Some(What::League(args)) => paper::main("league", args),
         Some(What::LinuxLab(args)) => drawn::main(args),

@@ -11,6 +11,7 @@ extern crate std;
 
 #[macro_use]
 pub mod params;
+pub mod autorate;
 pub mod congestion;
 #[cfg(any(test, doc, feature = "contract"))]
 pub mod contract;

@@ -12,16 +12,19 @@
 //!
 //! When a packet arrives at the moment at which a shaper may send, the arrival comes first. In Linux the packet passes the host
 //! some 15 µs before the watchdog's departure at the same nominal time, so that the departure comes too late to make room for it.
-use crate::mechanism::AnyMechanism;
+use crate::autorate::AutorateConfig;
+use crate::mechanism::{AnyMechanism, Flying};
 use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
 use crate::rate::{Bytes, Rate, TxClock};
 use crate::time::{Span, Time};
+use adaptive::Adaptive;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use mechanized::{Mechanized, Step};
 
+mod adaptive;
 mod mechanized;
 
 /// How a link's queue is emptied.
@@ -94,6 +97,7 @@ enum Server {
     Shaper(Shaper),
     Opportunities(Opportunities),
     Mechanism(Box<Mechanized>),
+    Adaptive(Box<Adaptive>),
 }
 
 impl Link {
@@ -121,6 +125,13 @@ impl Link {
         Link { queue, service: Server::Mechanism(Box::new(Mechanized::new(mechanism))) }
     }
 
+    /// A shaper with a controlled rate in front of such a link. A probe's answer takes `reach` from the link's end to the shaper.
+    pub fn adaptive(queue: Queue, autorate: &AutorateConfig, mechanism: AnyMechanism, reach: Span) -> Link {
+        let link = Mechanized::new(mechanism);
+        let shaper = Adaptive::new(autorate.build(), autorate.buffer(), reach, link);
+        Link { queue, service: Server::Adaptive(Box::new(shaper)) }
+    }
+
     /// Puts a packet, whose `arrived` is now, into the queue.
     #[inline]
     pub fn offer(&mut self, id: PacketId, cx: &mut Ctx<'_>) -> Offered {
@@ -128,7 +139,7 @@ impl Link {
         match &self.service {
             Server::Wire(wire) if wire.sending.is_some() => Offered::Busy,
             Server::Shaper(shaper) if shaper.paid_until >= cx.now => Offered::Wait(shaper.paid_until),
-            Server::Wire(_) | Server::Shaper(_) | Server::Opportunities(_) | Server::Mechanism(_) => Offered::Poll,
+            _ => Offered::Poll,
         }
     }
 
@@ -146,6 +157,7 @@ impl Link {
             Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
             Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
             Server::Mechanism(server) => poll_mechanism(server, &mut self.queue, cx),
+            Server::Adaptive(shaper) => poll_adaptive(shaper, &mut self.queue, cx),
         }
     }
 
@@ -155,17 +167,19 @@ impl Link {
         match &self.service {
             Server::Wire(wire) => wire.sending.map(|(id, _)| id),
             Server::Opportunities(trace) => trace.sending.map(|(id, _)| id),
-            Server::Shaper(_) | Server::Mechanism(_) => None,
+            Server::Shaper(_) | Server::Mechanism(_) | Server::Adaptive(_) => None,
         }
     }
 
     /// All packets that the link has taken from the queue and not yet handed over.
     pub fn held(&self) -> impl Iterator<Item = PacketId> {
-        let mechanism = match &self.service {
-            Server::Mechanism(server) => Some(server.packets()),
-            _ => None,
+        let (mechanism, shaper) = match &self.service {
+            Server::Mechanism(server) => (Some(server.packets()), None),
+            Server::Adaptive(shaper) => (None, Some(shaper.packets())),
+            _ => (None, None),
         };
-        self.sending().into_iter().chain(mechanism.into_iter().flatten())
+        let held = mechanism.into_iter().flatten().chain(shaper.into_iter().flatten());
+        self.sending().into_iter().chain(held)
     }
 
     /// See [`Progress`].
@@ -175,7 +189,7 @@ impl Link {
             Server::Shaper(shaper) => shaper.progress(now),
             Server::Opportunities(trace) => trace.progress(pool),
             // The share of a packet is not counted.
-            Server::Mechanism(_) => Progress::default(),
+            Server::Mechanism(_) | Server::Adaptive(_) => Progress::default(),
         }
     }
 
@@ -441,16 +455,24 @@ impl Opportunities {
 
 #[inline(never)]
 fn poll_mechanism(server: &mut Mechanized, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
-    loop {
-        match server.poll(queue, cx) {
-            Step::Wait(at) => return Poll::Wait(at),
-            Step::Idle => return Poll::Idle,
-            Step::Arrived(one) => match one.packet {
-                Some(id) if one.is_lost => return Poll::Lost(id),
-                Some(id) => return Poll::Sent(id),
-                None => {}
-            },
-        }
+    match server.poll(queue, cx) {
+        Step::Arrived(one) => take_step(one),
+        Step::Wait(at) => Poll::Wait(at),
+        Step::Idle => Poll::Idle,
+    }
+}
+
+#[inline(never)]
+fn poll_adaptive(shaper: &mut Adaptive, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+    shaper.poll(queue, cx)
+}
+
+/// What has arrived; a probe is none of the driver's packets.
+fn take_step(one: Flying) -> Poll {
+    match one.packet {
+        Some(id) if one.is_lost => Poll::Lost(id),
+        Some(id) => Poll::Sent(id),
+        None => Poll::Idle,
     }
 }
 

@@ -177,6 +177,9 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);
     }
+    if hop.autorate.is_some() && hop.mechanism.is_none() {
+        return wrong("autorate", "autorate follows a link that changes; allowed with a mechanism");
+    }
     if let Some(mechanism) = &hop.mechanism {
         let constant = matches!(&hop.rate, RateSpec::Schedule(steps) if steps.len() == 1);
         if !constant || hop.rate.initial() == Rate::ZERO {

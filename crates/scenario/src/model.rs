@@ -8,6 +8,7 @@ use crate::forms::{
 use crate::keys::{Table as _, keys};
 use crate::traffic::{Traffic, Video};
 use crate::transport::Transport;
+use narrows_core::autorate::AutorateConfig;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::framing::{Atm, Framing};
 use narrows_core::link::OPPORTUNITY;
@@ -64,6 +65,8 @@ keys! {
         pub rate: RateSpec [needed] = RateSpec::constant(Rate::ZERO), Condition, LinkRate;
         /// What decides when the link sends, and how much at once: a [mechanism](mechanisms.md). `rate`, constant then, is the fastest at which it sends.
         pub mechanism: Option<MechanismConfig> = None, Condition, Maybe(Kind);
+        /// With a mechanism: a shaper between the queue and the link's own buffer, and what [controls its rate](autorate.md).
+        pub autorate: Option<AutorateConfig> = None, Algorithm, Maybe(Kind);
         /// [Queue discipline](queues.md) of the hop.
         pub queue: QueueConfig [needed] = QueueConfig::Fifo(Default::default()), Algorithm, Kind;
         /// One-way propagation delay after the queue: constant, or [in steps](#delays-that-change).
@@ -332,8 +335,9 @@ impl Hop {
 
     /// The effects that it has, by their keys, in words.
     pub fn effects_in_words(&self) -> Vec<(&'static str, String)> {
-        const KEYS: [&str; 9] = [
+        const KEYS: [&str; 10] = [
             "mechanism",
+            "autorate",
             "distribution",
             "overtake",
             "loss",

@@ -15,9 +15,11 @@ pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let hint = LinkHint { rate: spec.mean_rate(), rtt, mtu: spec.on_the_wire(mtu) };
     let queue = spec.queue.build(&hint, stream(scenario, spec, "queue"));
     let rate = spec.rate.initial();
-    match &spec.mechanism {
-        Some(mechanism) => Link::mechanized(queue, mechanism.build(rate, stream(scenario, spec, "mechanism"))),
-        None => Link::new(queue, service(spec)),
+    let mechanism = spec.mechanism.as_ref().map(|mechanism| mechanism.build(rate, stream(scenario, spec, "mechanism")));
+    match (mechanism, &spec.autorate) {
+        (Some(mechanism), None) => Link::mechanized(queue, mechanism),
+        (Some(mechanism), Some(autorate)) => Link::adaptive(queue, autorate, mechanism, spec.delay.initial() * 2),
+        (None, _) => Link::new(queue, service(spec)),
     }
 }
 

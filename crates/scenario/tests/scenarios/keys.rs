@@ -7,7 +7,7 @@ use narrows_scenario::{Flow, Hop, NoTraces, Record, Scenario, ScenarioError, sch
 type File = Vec<(&'static str, Vec<(&'static str, String)>)>;
 
 /// Files to which a key is added. A key that needs others is legal in one of them.
-fn files() -> [File; 4] {
+fn files() -> [File; 5] {
     let hop = |name| {
         [("name", name), ("rate", "\"9mbit\""), ("queue", "\"fifo\""), ("delay", "\"20ms\""), ("release", "\"start\"")]
     };
@@ -24,7 +24,8 @@ fn files() -> [File; 4] {
         ]
     };
     let wire = with(&file(&[]), "hop", "release", "\"end\"");
-    [file(&[]), file(&[("controller", "\"tonopah\"")]), file(&[("command", "\"true\"")]), wire]
+    let changing = with(&wire, "hop", "mechanism", "\"leo\"");
+    [file(&[]), file(&[("controller", "\"tonopah\"")]), file(&[("command", "\"true\"")]), wire, changing]
 }
 
 fn text(file: &File) -> String {

@@ -1,4 +1,5 @@
 //! Whatever is legal can be written and read back; and the examples that people start from are legal.
+use narrows_core::autorate::AutorateConfig;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::mechanism::MechanismConfig;
 use narrows_core::netem::{Chance, Loss, Reorder};
@@ -247,6 +248,12 @@ fn any_effects() -> impl Strategy<Value = Rarer> {
     (of(any_chance()), of(any_chance()), of(reorder), of(limit), of(police))
 }
 
+/// A shaper for a mechanism: one of all, by the mechanism's name.
+fn any_autorate(mechanism: MechanismConfig) -> AutorateConfig {
+    let names = AutorateConfig::NAMES;
+    AutorateConfig::named(names[mechanism.name().len() % names.len()]).unwrap()
+}
+
 /// Whether a mechanism may vary it.
 fn is_constant(rate: &RateSpec) -> bool {
     matches!(rate, RateSpec::Schedule(steps) if steps.len() == 1) && rate.initial() > Rate::ZERO
@@ -265,6 +272,7 @@ fn any_hop() -> impl Strategy<Value = Hop> {
             ((delay, jitter, distribution, overtake), overhead, (loss, rarer), (burst, mechanism)),
             name,
         )| Hop {
+            autorate: mechanism.clone().filter(|_| burst.is_none() && is_constant(&rate)).map(any_autorate),
             mechanism: mechanism.filter(|_| burst.is_none() && is_constant(&rate)),
             jitter: Span::ns((delay.min().as_ns() as f64 * jitter) as u64),
             delay,

@@ -1,5 +1,6 @@
 //! For any valid scenario the run reaches its end, its accounts balance, and a second run gives the same result.
 use crate::harness::{parse, run};
+use narrows_core::autorate::AutorateConfig;
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::mechanism::MechanismConfig;
 use narrows_core::queue::QueueConfig;
@@ -44,6 +45,10 @@ fn hop(index: usize) -> impl Strategy<Value = String> {
         3 => Just(String::new()),
         1 => (0u32..20_000).prop_map(|burst| format!("release = \"start\"\nburst = \"{burst}B\"\n")),
         1 => prop::sample::select(MechanismConfig::NAMES).prop_map(|name| format!("mechanism = \"{name}\"\n")),
+        1 => prop::sample::select(MechanismConfig::NAMES).prop_flat_map(|name| {
+            let rate = prop::sample::select(AutorateConfig::NAMES);
+            rate.prop_map(move |rate| format!("mechanism = \"{name}\"\nautorate = \"{rate}\"\n"))
+        }),
     ];
     let loss = prop_oneof![3 => Just(0.0), 1 => 0.0..0.3f64];
     let later = prop_oneof![3 => Just(None), 1 => (1u64..2000, 0u64..20_000).prop_map(Some)];

@@ -75,6 +75,8 @@ fn a_path_that_sleeps_through_everything_sends_what_a_link_polled_in_time_does()
         "rate = \"4mbit\"\nmechanism = \"docsis\"",
         "rate = \"12mbit\"\nmechanism = \"wifi\"",
         "rate = \"12mbit\"\nmechanism = \"cellular\"",
+        "rate = \"12mbit\"\nmechanism = \"cellular\"\nautorate = { kind = \"cake_autorate\", base = \"5mbit\", max = \"12mbit\" }",
+        "rate = \"12mbit\"\nmechanism = \"wifi\"\nautorate = \"drain\"",
         "rate = \"4mbit\"\nrelease = \"start\"\nburst = \"4500B\"",
         "rate = [{ at = \"0s\", rate = \"6mbit\" }, { at = \"300ms\", rate = \"0mbit\" }, { at = \"400ms\", rate = \"3mbit\" }]",
     ];

@@ -157,6 +157,11 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "loss = 0.01",
+        r#"autorate = "drain""#,
+        r#"S.toml:16: autorate follows a link that changes; allowed with a mechanism"#,
+    ),
+    (
+        "loss = 0.01",
         r#"mechanism = "wify""#,
         r#"S.toml:16: unknown mechanism "wify"; allowed: leo, docsis, wifi, cellular (did you mean "wifi"?)"#,
     ),
