@@ -7,7 +7,7 @@
 //! end of the link. No packet overtakes another. A hop's rate is the fastest that its mechanism ever sends at; [`Mechanism::mean`] is what it
 //! carries in the long run when its queue is never empty.
 //!
-//! Each is a model with few parameters, built from standards; what it was compared with is in the book's page on links.
+//! Each is a model with few parameters, built from standards. None was compared with measurements of a real link.
 use crate::params::Params;
 use crate::pool::PacketId;
 use crate::rate::{Bytes, Rate};
