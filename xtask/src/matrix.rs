@@ -1,6 +1,6 @@
 //! Published stacks through all cases of the testbed, as a table of the book.
 //!
-//! The stacks in Rust run here. Columns of what runs elsewhere are in `experiments/testbed`, as `NAME.json` of `narrows testbed run --json`
+//! The stacks in Rust run here. Columns of what runs elsewhere are in `crates/testbed/recorded`, as `NAME.json` of `narrows testbed run --json`
 //! or `python -m narrows.testbed`.
 use crate::{cargo, root};
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) fn make() -> Result<String, String> {
         "matrix",
         "--",
     ]);
-    command.args(recorded(&root().join("experiments/testbed"))?);
+    command.args(recorded(&root().join("crates/testbed/recorded"))?);
     let output = command
         .stderr(std::process::Stdio::inherit())
         .output()
