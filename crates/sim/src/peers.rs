@@ -235,7 +235,7 @@ impl Endpoint for Peers {
         self.look_for_answer(now);
         let read = self.receiver.stream.read();
         let complete = matches!(self.awaited, Awaited::Transfer(_, until) if read >= until);
-        Arrival { new: (read - before) as u32, acknowledge: self.answer.is_some(), complete }
+        Arrival { new: (read - before).min(u32::MAX.into()) as u32, acknowledge: self.answer.is_some(), complete }
     }
 
     fn next_ack(&self) -> Option<Time> {

@@ -81,13 +81,13 @@ impl Stream {
 
     /// This many bytes have been written into the connection.
     pub fn wrote(&mut self, bytes: usize) {
-        self.written += bytes as u64;
+        self.written = self.written.saturating_add(bytes as u64);
         self.unwritten = self.unwritten.map(|left| left.saturating_sub(bytes as u64));
     }
 
     /// This many bytes have been read from the connection.
     pub fn has_read(&mut self, bytes: usize) {
-        self.read += bytes as u64;
+        self.read = self.read.saturating_add(bytes as u64);
     }
 
     /// Bytes read so far.
