@@ -74,6 +74,7 @@ macro_rules! controllers {
         $( pub mod $module; )*
 
         /// Any registered controller.
+        #[expect(clippy::large_enum_variant, reason = "a link has one, behind a pointer")]
         pub enum AnyController {
             $( #[doc = $summary] $Type($module::$Type), )*
         }

@@ -133,7 +133,7 @@ impl Adaptive {
             let len = departs(id, cx);
             let rate = self.controller.rate().max(Rate::bit(1));
             self.paid_until = self.paid_until.max(cx.now) + rate.tx_time(Bytes(len.into())).unwrap_or(Span::ZERO);
-            self.passed = self.passed + Bytes(len.into());
+            self.passed += Bytes(len.into());
             if !self.device.put(Some(id), len) {
                 cx.drop_packet(id, DropReason::QueueFull);
             }
