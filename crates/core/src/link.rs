@@ -13,6 +13,7 @@
 //! When a packet arrives at the moment at which a shaper may send, the arrival comes first. In Linux the packet passes the host
 //! some 15 µs before the watchdog's departure at the same nominal time, so that the departure comes too late to make room for it.
 use crate::autorate::AutorateConfig;
+use crate::drop_reason::DropReason;
 use crate::mechanism::{AnyMechanism, Flying};
 use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, Next, Queue};
@@ -57,8 +58,6 @@ pub const OPPORTUNITY: Bytes = Bytes(1500);
 pub enum Poll {
     /// This packet has been sent: hand it over, and poll again.
     Sent(PacketId),
-    /// This packet has been sent and is lost; poll again.
-    Lost(PacketId),
     /// Poll again at this time, which is later than now.
     Wait(Time),
     /// Nothing to send: poll again after the next offer.
@@ -96,8 +95,13 @@ enum Server {
     Wire(Wire),
     Shaper(Shaper),
     Opportunities(Opportunities),
-    Mechanism(Box<Mechanized>),
-    Adaptive(Box<Adaptive>),
+    Other(Box<Other>),
+}
+
+/// A link that is not polled often enough to be laid out in the [`Link`].
+enum Other {
+    Mechanism(Mechanized),
+    Adaptive(Adaptive),
 }
 
 impl Link {
@@ -122,14 +126,14 @@ impl Link {
 
     /// A link whose queue is served by a mechanism.
     pub fn mechanized(queue: Queue, mechanism: AnyMechanism) -> Link {
-        Link { queue, service: Server::Mechanism(Box::new(Mechanized::new(mechanism))) }
+        Link { queue, service: Server::Other(Box::new(Other::Mechanism(Mechanized::new(mechanism)))) }
     }
 
     /// A shaper with a controlled rate in front of such a link. A probe's answer takes `reach` from the link's end to the shaper.
     pub fn adaptive(queue: Queue, autorate: &AutorateConfig, mechanism: AnyMechanism, reach: Span) -> Link {
         let link = Mechanized::new(mechanism);
         let shaper = Adaptive::new(autorate.build(), autorate.buffer(), reach, link);
-        Link { queue, service: Server::Adaptive(Box::new(shaper)) }
+        Link { queue, service: Server::Other(Box::new(Other::Adaptive(shaper))) }
     }
 
     /// Puts a packet, whose `arrived` is now, into the queue.
@@ -156,8 +160,7 @@ impl Link {
             Server::Wire(wire) => wire.poll(&mut self.queue, cx),
             Server::Shaper(shaper) => shaper.poll(&mut self.queue, cx),
             Server::Opportunities(trace) => trace.poll(&mut self.queue, cx),
-            Server::Mechanism(server) => poll_mechanism(server, &mut self.queue, cx),
-            Server::Adaptive(shaper) => poll_adaptive(shaper, &mut self.queue, cx),
+            Server::Other(other) => other.poll(&mut self.queue, cx),
         }
     }
 
@@ -167,16 +170,17 @@ impl Link {
         match &self.service {
             Server::Wire(wire) => wire.sending.map(|(id, _)| id),
             Server::Opportunities(trace) => trace.sending.map(|(id, _)| id),
-            Server::Shaper(_) | Server::Mechanism(_) | Server::Adaptive(_) => None,
+            Server::Shaper(_) | Server::Other(_) => None,
         }
     }
 
     /// All packets that the link has taken from the queue and not yet handed over.
     pub fn held(&self) -> impl Iterator<Item = PacketId> {
-        let (mechanism, shaper) = match &self.service {
-            Server::Mechanism(server) => (Some(server.packets()), None),
-            Server::Adaptive(shaper) => (None, Some(shaper.packets())),
-            _ => (None, None),
+        let other = if let Server::Other(other) = &self.service { Some(&**other) } else { None };
+        let (mechanism, shaper) = match other {
+            Some(Other::Mechanism(server)) => (Some(server.packets()), None),
+            Some(Other::Adaptive(shaper)) => (None, Some(shaper.packets())),
+            None => (None, None),
         };
         let held = mechanism.into_iter().flatten().chain(shaper.into_iter().flatten());
         self.sending().into_iter().chain(held)
@@ -189,7 +193,7 @@ impl Link {
             Server::Shaper(shaper) => shaper.progress(now),
             Server::Opportunities(trace) => trace.progress(pool),
             // The share of a packet is not counted.
-            Server::Mechanism(_) | Server::Adaptive(_) => Progress::default(),
+            Server::Other(_) => Progress::default(),
         }
     }
 
@@ -453,27 +457,35 @@ impl Opportunities {
     }
 }
 
-#[inline(never)]
-fn poll_mechanism(server: &mut Mechanized, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
-    match server.poll(queue, cx) {
-        Step::Arrived(one) => take_step(one),
-        Step::Wait(at) => Poll::Wait(at),
-        Step::Idle => Poll::Idle,
+impl Other {
+    #[inline(never)]
+    fn poll(&mut self, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
+        match self {
+            Other::Mechanism(server) => loop {
+                match server.poll(queue, cx) {
+                    Step::Arrived(one) => {
+                        if let Some(id) = arrived(one, cx) {
+                            return Poll::Sent(id);
+                        }
+                    }
+                    Step::Wait(at) => return Poll::Wait(at),
+                    Step::Idle => return Poll::Idle,
+                }
+            },
+            Other::Adaptive(shaper) => shaper.poll(queue, cx),
+        }
     }
 }
 
-#[inline(never)]
-fn poll_adaptive(shaper: &mut Adaptive, queue: &mut Queue, cx: &mut Ctx<'_>) -> Poll {
-    shaper.poll(queue, cx)
-}
-
-/// What has arrived; a probe is none of the driver's packets.
-fn take_step(one: Flying) -> Poll {
-    match one.packet {
-        Some(id) if one.is_lost => Poll::Lost(id),
-        Some(id) => Poll::Sent(id),
-        None => Poll::Idle,
+/// The driver's packet that has arrived: a probe is none, and one that was lost is dropped.
+fn arrived(one: Flying, cx: &mut Ctx<'_>) -> Option<PacketId> {
+    if one.is_lost
+        && let Some(id) = one.packet
+    {
+        cx.drop_packet(id, DropReason::LinkLoss);
+        return None;
     }
+    one.packet
 }
 
 /// Sets the time at which a packet left its queue. Returns its length, bytes.
@@ -517,7 +529,7 @@ mod tests {
             let mut sent = Vec::new();
             loop {
                 match self.link.poll(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops }) {
-                    Poll::Sent(_) | Poll::Lost(_) => sent.push(now.as_ns()),
+                    Poll::Sent(_) => sent.push(now.as_ns()),
                     Poll::Wait(at) => {
                         assert!(at > now);
                         now = at;

@@ -354,11 +354,6 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 self.sent(hop_index, id, now, edge);
                 continue;
             }
-            if let Poll::Lost(id) = poll {
-                self.take_drops(hop_index, now, edge);
-                self.sent_and_lost(hop_index, id, now, edge);
-                continue;
-            }
             if let Poll::Wait(at) = poll {
                 edge.waits(&hop.link, &self.pool, &self.packets);
                 hop.wake_at(hop_index, at, edge);
@@ -368,27 +363,9 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
     }
 
-    /// A link has sent a packet that does not arrive.
-    #[cold]
-    #[inline(never)]
-    fn sent_and_lost<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
-        self.count_sent(hop_index, id, edge);
-        self.lose(hop_index, id, DropReason::LinkLoss, now, edge);
-    }
-
     /// A link has handed a packet over.
     #[inline]
     fn sent<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, now: Time, edge: &mut E) {
-        let hops_left = self.count_sent(hop_index, id, edge);
-        if self.hops[hop_index].effects.is_some() {
-            return self.undergo(hop_index, id, now, edge);
-        }
-        self.travel(hop_index, id, hops_left, now, edge);
-    }
-
-    /// Counts a packet that a link has sent. Returns the number of hops after this one on its route.
-    #[inline(always)]
-    fn count_sent<E: Edge<P>>(&mut self, hop_index: usize, id: PacketId, edge: &mut E) -> u16 {
         let hop = &mut self.hops[hop_index];
         let meta = self.pool.meta(id);
         let transit = self.packets[id.index()].as_mut();
@@ -404,7 +381,11 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
                 edge.decided(Decision { hop: hop_index, packet: id, at: meta.depart, verdict }, meta);
             }
         }
-        transit.hops_left
+        let hops_left = transit.hops_left;
+        if hop.effects.is_some() {
+            return self.undergo(hop_index, id, now, edge);
+        }
+        self.travel(hop_index, id, hops_left, now, edge);
     }
 
     /// A packet sets out for the next hop.

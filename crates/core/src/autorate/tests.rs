@@ -51,7 +51,7 @@ fn saturated(autorate: &str, mechanism: &str, seconds: u64) -> Ran {
             ran.dropped += 1;
         }
         match poll {
-            Poll::Sent(id) | Poll::Lost(id) => {
+            Poll::Sent(id) => {
                 ran.behind.push(now.since(pool.remove(id).depart).as_ms_f64());
                 ran.arrived += 1;
             }

@@ -1,6 +1,6 @@
 //! A shaper with a controlled rate, the buffer of the link behind it, and the link.
 use super::mechanized::{Mechanized, Source, Step, Taken};
-use super::{departs, take_step};
+use super::{arrived, departs};
 use crate::autorate::{AnyController, PROBE, Reply, Shaped};
 use crate::drop_reason::DropReason;
 use crate::pool::PacketId;
@@ -154,7 +154,10 @@ impl Adaptive {
                     }
                     continue;
                 }
-                Step::Arrived(one) => return take_step(one),
+                Step::Arrived(one) => match arrived(one, cx) {
+                    Some(id) => return super::Poll::Sent(id),
+                    None => continue,
+                },
                 Step::Wait(at) => Some(at),
                 Step::Idle => None,
             };

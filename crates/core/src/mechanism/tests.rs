@@ -47,18 +47,22 @@ impl Bench {
     /// Polls until there is nothing more to do at this time; the time of the next poll.
     fn poll(&mut self, now: Time) -> Option<Time> {
         loop {
-            let (id, is_lost) = match self.link.poll(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops }) {
-                Poll::Sent(id) => (id, false),
-                Poll::Lost(id) => (id, true),
+            let poll = self.link.poll(&mut Ctx { now, pool: &mut self.pool, drops: &mut self.drops });
+            // What the link lost precedes what arrived after it.
+            let lost = self.drops.extract_if(.., |(_, reason)| *reason == DropReason::LinkLoss);
+            let sent = if let Poll::Sent(id) = poll { Some((id, false)) } else { None };
+            for (id, is_lost) in lost.map(|(id, _)| (id, true)).chain(sent) {
+                let meta = self.pool.remove(id);
+                self.seen.push(Seen { number: meta.flow.0, len: meta.len, offered: meta.arrived, at: now, is_lost });
+            }
+            match poll {
+                Poll::Sent(_) => {}
                 Poll::Wait(at) => {
                     assert!(at > now, "{at:?} is not after {now:?}");
                     return Some(at);
                 }
                 Poll::Idle => return None,
-            };
-            let meta = self.pool.remove(id);
-            let seen = Seen { number: meta.flow.0, len: meta.len, offered: meta.arrived, at: now, is_lost };
-            self.seen.push(seen);
+            }
         }
     }
 

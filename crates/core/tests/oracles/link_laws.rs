@@ -33,7 +33,7 @@ fn drive(service: Service, offers: &[(Time, u32)]) -> Sent {
         }
         wake = loop {
             match link.poll(&mut Ctx { now, pool: &mut pool, drops: &mut drops }) {
-                Poll::Sent(id) | Poll::Lost(id) => sent.push((now, u64::from(pool.remove(id).len))),
+                Poll::Sent(id) => sent.push((now, u64::from(pool.remove(id).len))),
                 Poll::Wait(at) => {
                     assert!(at > now, "asked to be polled at {at:?}, which is not after {now:?}");
                     break Some(at);

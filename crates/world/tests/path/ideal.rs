@@ -56,7 +56,7 @@ fn poll_all(
 ) -> Option<Time> {
     loop {
         match link.poll(&mut Ctx { now, pool, drops }) {
-            Poll::Sent(id) | Poll::Lost(id) => {
+            Poll::Sent(id) => {
                 log.dropped.extend(drops.drain(..).map(|(id, reason)| (pool.remove(id).flow.0, reason)));
                 let meta = pool.remove(id);
                 log.delivered.push((meta.flow.0, now, meta.depart.since(meta.arrived), meta.ecn == Ecn::Ce));
