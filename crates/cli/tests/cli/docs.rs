@@ -85,6 +85,7 @@ pages! {
     readme "README.md";
     advise "docs/book/src/advise.md";
     applications "docs/book/src/applications.md";
+    autorate "docs/book/src/autorate.md";
     checks "docs/book/src/checks.md";
     cluster "docs/book/src/cluster.md";
     cocoa "docs/book/src/cocoa.md";
@@ -101,6 +102,7 @@ pages! {
     lfq "docs/book/src/lfq.md";
     live "docs/book/src/live.md";
     live_performance "docs/book/src/live-performance.md";
+    mechanisms "docs/book/src/mechanisms.md";
     packets "docs/book/src/packets.md";
     performance "docs/book/src/performance.md";
     playground "docs/book/src/playground.md";
