@@ -99,6 +99,7 @@ enum Server {
 }
 
 /// A link that is not polled often enough to be laid out in the [`Link`].
+#[expect(clippy::large_enum_variant, reason = "a link has one, behind a pointer")]
 enum Other {
     Mechanism(Mechanized),
     Adaptive(Adaptive),
