@@ -451,8 +451,14 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
     #[cold]
     fn count_drops<E: Edge<P>>(&mut self, hop_index: usize, now: Time, edge: &mut E) {
         for (id, reason) in self.drops.drain(..) {
-            self.hops[hop_index].record.dropped(reason);
+            let record = &mut self.hops[hop_index].record;
+            record.dropped(reason);
             let meta = self.pool.remove(id);
+            if E::FIGURES && reason.is_behind_link() {
+                // A mechanism has sent it, and lost it.
+                let newly_marked = meta.ecn == Ecn::Ce && !self.packets[id.index()].as_mut().marked;
+                record.sent(meta.len, meta.depart.since(meta.arrived), newly_marked);
+            }
             if E::DECISIONS {
                 let verdict = DecisionKind::Dropped(reason);
                 edge.decided(Decision { hop: hop_index, packet: id, at: now, verdict }, &meta);

@@ -105,3 +105,25 @@ fn a_transfer_survives_all_of_them() {
         assert_eq!(flow(&result, "f").completion_s.map(|c| c.count), Some(1), "{transport}");
     }
 }
+
+#[test]
+fn what_a_mechanism_loses_had_been_sent() {
+    let text = r#"
+        duration = "10s"
+        [[hop]]
+        name = "link"
+        rate = "10mbit"
+        mechanism = { kind = "leo", period = "500ms", stall = "99ms", loses = true }
+        queue = "fifo"
+        [[flow]]
+        name = "cbr"
+        traffic = { kind = "cbr", rate = "2mbit", packet = "1000B" }
+        rtt = "20ms"
+        route = ["link"]"#;
+    let result = run_text(text);
+    let hop = hop(&result, "link");
+    let lost = hop.drops.by_reason["link_loss"];
+    // A fifth of 2500 packets, of which the last may still be on the link.
+    assert!((400..=600).contains(&lost) && lost == hop.drops.total, "{:?}", hop.drops);
+    assert!(hop.offered_packets - hop.packets <= 10, "{} offered, {} sent", hop.offered_packets, hop.packets);
+}

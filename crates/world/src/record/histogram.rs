@@ -59,7 +59,7 @@ impl Delays {
     }
 
     /// Counts a delay.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, delay: Span) {
         self.buckets.add(delay.as_ns() / 1000, 1);
         self.sum_ns += u128::from(delay.as_ns());
