@@ -6,14 +6,20 @@ use smoltcp::socket::tcp::CongestionControl;
 use std::sync::Arc;
 
 #[test]
-fn cubic_uses_half_of_a_link_at_least() {
+fn cubic_uses_most_of_a_link() {
     let network = Testbed::dumbbell("20mbit", "40ms", "fifo:limit=1bdp");
     let report = network.peers("smoltcp", ends(CongestionControl::Cubic)).run(Span::s(60)).unwrap();
-    assert!(report.goodput() > Rate::mbit(10), "{}", report.goodput());
+    assert!(report.goodput() > Rate::mbit(16), "{}", report.goodput());
 }
 
 /// What it misses today; a test that knows it fails when that changes, either way.
-const MISSES: &[&str] = &[];
+const MISSES: &[&str] = &[
+    "cubic/deep-buffer",
+    "cubic/joins",
+    "cubic/long-fat",
+    "cubic/random-loss",
+    "cubic/slow-start-overshoot",
+];
 
 #[test]
 fn cubic_meets_the_cases_of_rfc_9438() {
