@@ -38,7 +38,7 @@ pub struct Room {
     pub each: u32,
 }
 
-/// What a link has taken at once.
+/// The packets that a link sends together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Burst {
     /// Bytes, with what the link adds to each packet.

@@ -194,7 +194,7 @@ impl Netem {
         self.reorder.is_some()
     }
 
-    /// Whether a delay line that holds so many packets takes another.
+    /// Whether a delay line with this many packets has room for another.
     #[inline]
     pub fn has_room(&self, packets: usize) -> bool {
         self.limit.is_none_or(|limit| packets < limit as usize)

@@ -27,7 +27,7 @@ pub struct Police {
     pub exceed: Exceed,
 }
 
-/// A bucket, whose tokens are counted in time at its rate.
+/// A token bucket that counts its tokens as time at its rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Policer {
     police: Police,

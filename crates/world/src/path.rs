@@ -231,6 +231,11 @@ impl Path {
         self.network.hops()
     }
 
+    /// Packets that a hop's link has taken from the queue and not yet handed over.
+    pub fn sending(&self, hop: usize) -> usize {
+        self.network.sending(hop).count()
+    }
+
     /// When the last sample was taken.
     pub fn sampled(&self) -> Time {
         self.next_sample - self.sampling.spacing

@@ -13,13 +13,8 @@ fn cubic_uses_most_of_a_link() {
 }
 
 /// What it misses today; a test that knows it fails when that changes, either way.
-const MISSES: &[&str] = &[
-    "cubic/deep-buffer",
-    "cubic/joins",
-    "cubic/long-fat",
-    "cubic/random-loss",
-    "cubic/slow-start-overshoot",
-];
+const MISSES: &[&str] =
+    &["cubic/deep-buffer", "cubic/joins", "cubic/long-fat", "cubic/random-loss", "cubic/slow-start-overshoot"];
 
 #[test]
 fn cubic_meets_the_cases_of_rfc_9438() {

@@ -2,8 +2,8 @@
 //!
 //! - Two probes that arrive one after the other with bytes between them, while the link had a queue, show how fast the link sends: the bytes
 //!   that passed between them by the time between their arrivals. Without a queue this is a lower bound.
-//! - The shaper's rate is that of the last tenth of a second, raised while probes come early and something waits at the shaper, and lowered while
-//!   they come late, so that the link's queue is near its target.
+//! - The shaper takes the link's rate over the last tenth of a second. It raises it while probes are early and packets wait at the shaper,
+//!   and lowers it while probes are late, so that the link's queue stays near its target.
 //! - Bytes that no answered probe has confirmed are limited to what the link sends in the shortest round trip, a probe's interval and the
 //!   target, and a tenth more. When answers stop, as in a stall or a handover, the shaper stops instead of filling the link's buffer.
 //! - The base delay is the shortest one of the last seconds, so that a path that becomes longer is believed after that time. Three times

@@ -46,7 +46,7 @@ pub(super) enum Step {
 pub(super) struct Mechanized {
     mechanism: AnyMechanism,
     flight: Flight,
-    /// A packet that has left the queue and of which these bytes are still to be sent.
+    /// A packet that was cut: its length, and the bytes still to be sent.
     begun: Option<(Option<PacketId>, u32, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! The upstream of a cable modem (DOCSIS 3.1): the modem requests, the headend grants.
 //!
-//! - Time is divided into MAP intervals. At the start of one the modem requests what waits and is not yet requested; so many
-//!   intervals later the grant comes, and only what was granted is sent.
+//! - Time is divided into MAP intervals. At the start of one the modem requests what waits and is not yet requested.
+//!   The grant comes `cycle` intervals later, and the modem sends only what was granted.
 //! - A modem without grants to come requests in a contention slot, where it may collide and try again 1 to 4 intervals later. With
 //!   grants to come it adds the request to what it sends (piggybacking).
 //! - The headend grants no more than a token bucket at the hop's rate has, and no more in one interval than the channel carries.

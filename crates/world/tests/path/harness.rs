@@ -121,23 +121,20 @@ impl Driven {
     /// Everything until then happens; what was logged, and each hop's figures.
     pub(crate) fn finish(mut self, scenario: &Scenario, end: Time) -> (Log, Vec<HopSummary>) {
         self.advance(end);
-        let waiting: Vec<u32> = self.path.hops().map(|(queue, _)| queue.backlog().packets).collect();
+        let waiting = self.path.hops().enumerate();
+        let waiting: Vec<u64> = waiting
+            .map(|(hop, (queue, _))| u64::from(queue.backlog().packets) + self.path.sending(hop) as u64)
+            .collect();
         let warmup = Time::ZERO + scenario.warmup;
         let summary = |(mut record, spec): (narrows_world::record::hop::HopRecord, &narrows_scenario::Hop)| {
             record.summary(&spec.name, spec.queue.to_string(), capacity(spec, warmup, end), end)
         };
         let hops: Vec<HopSummary> = self.path.into_records().zip(&scenario.hops).map(summary).collect();
-        let specs = scenario.hops.iter().map(|spec| spec.mechanism.is_some());
-        for ((hop, waiting), on_link) in hops.iter().zip(waiting).zip(specs).filter(|_| scenario.warmup == Span::ZERO) {
+        for (hop, waiting) in hops.iter().zip(waiting).filter(|_| scenario.warmup == Span::ZERO) {
             let behind = DropReason::ALL.iter().filter(|reason| reason.is_behind_link());
             let lost: u64 = behind.filter_map(|reason| hop.drops.by_reason.get(reason.name())).sum();
             let left = hop.offered_packets - hop.packets - (hop.drops.total - lost);
-            // One more than wait may be on the wire; a mechanism holds several.
-            let most = if on_link { 100 } else { 1 };
-            assert!(
-                (u64::from(waiting)..=u64::from(waiting) + most).contains(&left),
-                "{left} left, {waiting} wait: {hop:?}"
-            );
+            assert_eq!(left, waiting, "what is left waits, or is on the link: {hop:?}");
         }
         (self.log, hops)
     }
