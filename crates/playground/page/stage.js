@@ -349,7 +349,11 @@ export class Stage {
       const lane = Math.min(TALLEST, zone / count);
       const n = kind === "flows" ? (lanes.get(flow) ?? 0) : 0;
       const early = reason === "aqm" || reason === "evicted";
-      const x = ["link_loss", "corrupted", "delay_line"].includes(reason) ? plan.gate + 30 : early ? plan.gate - 20 : plan.left + 14;
+      const x = ["link_loss", "corrupted", "delay_line"].includes(reason)
+        ? plan.gate + 30
+        : early
+          ? plan.gate - 20
+          : plan.left + 14;
       const y = row * plan.tall + 22 + (zone - lane * count) / 2 + (n + 0.5) * lane;
       const jitter = ((frame.now / 1e3 + flow * 7 + this.#falling.length * 13) % 10) - 5;
       this.#falling.push({
