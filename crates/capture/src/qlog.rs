@@ -180,7 +180,7 @@ fn known<W: Write>(
 fn figures(metrics: &Metrics) -> Value {
     let mut data = Map::new();
     data.insert("congestion_window".to_owned(), metrics.cwnd.into());
-    data.insert("bytes_in_flight".to_owned(), metrics.in_flight.into());
+    data.extend(metrics.in_flight.map(|bytes| ("bytes_in_flight".to_owned(), bytes.into())));
     let rtts = [("min_rtt", metrics.min), ("smoothed_rtt", metrics.smoothed), ("latest_rtt", metrics.latest)];
     data.extend(rtts.into_iter().filter_map(|(name, rtt)| Some((name.to_owned(), milliseconds(rtt?).into()))));
     data.extend(metrics.ssthresh.map(|bytes| ("ssthresh".to_owned(), bytes.into())));

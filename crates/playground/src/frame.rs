@@ -194,7 +194,7 @@ impl Player {
     fn sender(&self, flow: usize) -> Option<[Option<f64>; 4]> {
         let meters = self.session.meters(flow)?;
         let [srtt, pacing] = [meters.srtt.map(Span::as_ms_f64), meters.pacing.map(|rate| rate.as_mbit_f64())];
-        Some([Some(meters.cwnd), Some(meters.inflight), srtt, pacing])
+        Some([Some(meters.cwnd), meters.inflight, srtt, pacing])
     }
 }
 

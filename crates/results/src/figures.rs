@@ -204,7 +204,7 @@ mod tests {
             name: name.to_owned(),
             controller: "cubic".to_owned(),
             goodput_mbit,
-            retransmits: 7,
+            retransmits: Some(7),
             rtt_ms: rtt.map(|mean| RttQuantiles { min: mean / 2.0, mean, ..RttQuantiles::default() }),
             sojourn_ms: Some(Quantiles { max: goodput_mbit, ..Quantiles::default() }),
             ..FlowSummary::default()

@@ -271,6 +271,7 @@ mod tests {
         let flow = |name: &str, goodput_mbit: f64| FlowSummary {
             name: name.to_owned(),
             goodput_mbit,
+            retransmits: Some(0),
             rtt_ms: Some(RttQuantiles { p99: goodput_mbit * 10.0, ..RttQuantiles::default() }),
             ..FlowSummary::default()
         };

@@ -265,7 +265,7 @@ pub struct Metrics {
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Bytes in flight.
-    pub in_flight: u64,
+    pub in_flight: Option<u64>,
     /// Slow-start threshold, bytes.
     pub ssthresh: Option<u64>,
     /// Pacing rate.

@@ -128,10 +128,10 @@ pub struct FlowSummary {
     pub rtt_ms: Option<RttQuantiles>,
     /// Time that its data packets spent in the queues on their way, ms; null for flows without series of their own.
     pub sojourn_ms: Option<Quantiles>,
-    /// Packets retransmitted.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Packets retransmitted; null for a transport that does not show them.
+    pub retransmits: Option<u64>,
+    /// Retransmission timeouts; null for a transport that does not show them.
+    pub timeouts: Option<u64>,
     /// Packets lost on the way; null where the world cannot see single packets.
     pub lost_packets: Option<u64>,
     /// Completion times of its transfers, s; null for flows without an end.

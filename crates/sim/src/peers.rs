@@ -309,17 +309,17 @@ impl Endpoint for Peers {
         let shown = self.sender.peer.shown();
         let mss = shown.mss.map_or(MSS, |mss| mss.0.max(1)) as f64;
         let cwnd = shown.cwnd?.0 as f64 / mss;
-        let inflight = shown.inflight.map_or(0.0, |bytes| bytes.0 as f64 / mss);
+        let inflight = shown.inflight.map(|bytes| bytes.0 as f64 / mss);
         Some(Meters { cwnd, inflight, ssthresh: None, pacing: None, srtt: shown.srtt })
     }
 
     fn stats(&self) -> SenderStats {
-        let lost = self.sender.peer.shown().lost;
+        let lost = self.sender.peer.shown().lost.unwrap_or(0);
         SenderStats { retransmits: lost.saturating_sub(self.lost_before), timeouts: 0 }
     }
 
     fn reset_stats(&mut self) {
-        self.lost_before = self.sender.peer.shown().lost;
+        self.lost_before = self.sender.peer.shown().lost.unwrap_or(0);
     }
 
     fn heap_bytes(&self) -> usize {

@@ -68,12 +68,11 @@ typedef struct narrows_stream {
 
 /* The inner state that an end shows. */
 typedef struct narrows_shown {
-    /* Congestion window, data in flight, smoothed RTT, payload of a full-sized packet. NARROWS_UNKNOWN before. */
+    /* Congestion window, data in flight, smoothed RTT, payload of a full-sized packet, packets declared lost so far. NARROWS_UNKNOWN before. */
     uint64_t cwnd;
     uint64_t inflight;
     uint64_t srtt;
     uint64_t mss;
-    /* Packets declared lost so far. 0 before. */
     uint64_t lost;
     /* Why the connection failed, or NULL, and when. The text is the end's own and is read before its next call. */
     const char *failed;

@@ -175,7 +175,7 @@ impl Peer for End {
             inflight: NONE,
             srtt: NONE,
             mss: NONE,
-            lost: 0,
+            lost: NONE,
             failed: ptr::null(),
             failed_at: 0,
         };
@@ -188,7 +188,7 @@ impl Peer for End {
             cwnd: known(view.cwnd).map(Bytes),
             inflight: known(view.inflight).map(Bytes),
             srtt: known(view.srtt).map(Span::ns),
-            lost: view.lost,
+            lost: known(view.lost),
             mss: known(view.mss).map(Bytes),
             failed: reason.map(|text| (Time::from_ns(view.failed_at), text.to_string_lossy().into_owned())),
         }

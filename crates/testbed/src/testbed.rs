@@ -127,10 +127,15 @@ impl Testbed {
             session.attach(flow, ends);
         }
         session.advance(Time::ZERO + scenario.duration).map_err(TestbedError::Run)?;
-        let fault = session.peers(flow).and_then(|(_, fault)| fault);
+        let peers = session.peers(flow);
+        let shows_losses = peers.as_ref().is_some_and(|([sender, _], _)| sender.shown().lost.is_some());
+        let fault = peers.and_then(|(_, fault)| fault);
         let mut result = session.finish().map_err(TestbedError::Run)?.result;
         if is_foreign {
-            result.summary.flows[flow].controller = name;
+            let shown = &mut result.summary.flows[flow];
+            shown.controller = name;
+            // A peer does not show its timeouts.
+            (shown.retransmits, shown.timeouts) = (shown.retransmits.filter(|_| shows_losses), None);
         }
         Ok(Report::new(scenario, flow, result, fault))
     }

@@ -48,6 +48,19 @@ fn an_idle_application_is_no_fault() {
     }
 }
 
+#[test]
+fn what_a_stack_does_not_show_is_absent() {
+    let shown = |name: &str| {
+        let stack = stacks().into_iter().find(|stack| stack.name == name).expect("it is a stack");
+        let report = report(name, (stack.ends)());
+        let has = |metric: &str| report.result().series.iter().any(|series| series.metric == metric);
+        (report.figures().retransmits, report.figures().timeouts, has("cwnd_packets"), has("inflight_packets"))
+    };
+    let (lost, timeouts, has_cwnd, has_inflight) = shown("quinn:cubic");
+    assert!(lost > Some(0) && timeouts.is_none() && has_cwnd && !has_inflight, "quinn counts lost packets");
+    assert_eq!(shown("smoltcp:cubic"), (None, None, false, false));
+}
+
 /// What a peer does wrong.
 #[derive(Clone, Copy)]
 enum Wrong {

@@ -15,8 +15,8 @@ pub struct SenderStats {
 pub struct Meters {
     /// Congestion window.
     pub cwnd: f64,
-    /// Packets sent and not yet acknowledged.
-    pub inflight: f64,
+    /// Packets sent and not yet acknowledged, if the sender shows them.
+    pub inflight: Option<f64>,
     /// Slow-start threshold, if there is one.
     pub ssthresh: Option<f64>,
     /// Rate that the controller paces at.

@@ -111,7 +111,7 @@ pub struct Shown {
     /// Smoothed RTT.
     pub srtt: Option<Span>,
     /// Packets or segments declared lost so far.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Full-sized packets have this payload.
     pub mss: Option<Bytes>,
     /// When and why the connection failed.

@@ -316,7 +316,7 @@ impl Sending {
             let packets = |bytes: narrows_core::Bytes| bytes.0 as f64 / meters.mtu.0.max(1) as f64;
             Meters {
                 cwnd: packets(meters.cwnd),
-                inflight: packets(meters.inflight),
+                inflight: Some(packets(meters.inflight)),
                 ssthresh: meters.ssthresh.map(packets),
                 pacing: meters.pacing,
                 srtt: meters.srtt,

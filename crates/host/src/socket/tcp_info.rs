@@ -101,7 +101,7 @@ impl TcpInfo {
     pub fn meters(&self, paced: bool) -> Meters {
         Meters {
             cwnd: f64::from(self.cwnd),
-            inflight: f64::from(self.inflight()),
+            inflight: Some(f64::from(self.inflight())),
             ssthresh: self.ssthresh.map(f64::from),
             pacing: self.pacing.filter(|_| paced),
             srtt: self.srtt,

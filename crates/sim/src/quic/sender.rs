@@ -289,7 +289,7 @@ impl Sender {
         let packets = |bytes: Bytes| bytes.0 as f64 / f64::from(self.mss);
         Some(Meters {
             cwnd: packets(limits.cwnd),
-            inflight: packets(control.inflight()),
+            inflight: Some(packets(control.inflight())),
             ssthresh: limits.ssthresh.map(packets),
             pacing: limits.pacing,
             srtt: control.srtt(),

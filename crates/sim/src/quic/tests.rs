@@ -60,7 +60,7 @@ fn three_packets_later_means_lost_and_one_reduction_covers_a_window() {
     // Packet 4 is lost, too, but was sent before the reduction.
     let _ = sender.on_frame(&frame(&[(5, 7), (1, 3)]), at(102));
     assert_eq!(sender.meters().unwrap().cwnd, halved);
-    assert_eq!(sender.meters().unwrap().inflight, 2.0, "8 and 9");
+    assert_eq!(sender.meters().unwrap().inflight, Some(2.0), "8 and 9");
     // Lost data are retransmitted before new data, under new numbers.
     let again: Vec<_> = core::iter::from_fn(|| sender.poll_transmit(at(200))).map(|out| out.chunk).collect();
     assert_eq!(again[0], 0);
@@ -75,7 +75,7 @@ fn nine_eighths_of_an_rtt_mean_lost() {
     // Sent at 0 with an RTT of 100 ms.
     assert_eq!(sender.next_timer(), Some(Time::from_ns(112_500_000)));
     sender.on_timer(Time::from_ns(112_500_000));
-    assert_eq!(sender.meters().unwrap().inflight, 8.0);
+    assert_eq!(sender.meters().unwrap().inflight, Some(8.0));
     assert_eq!(sender.stats().timeouts, 0);
 }
 

@@ -496,7 +496,7 @@ impl Sender {
         let plan = self.controller.as_ref()?.send_limits();
         Some(Meters {
             cwnd: f64::from(self.cwnd),
-            inflight: f64::from(self.board.inflight()),
+            inflight: Some(f64::from(self.board.inflight())),
             ssthresh: plan.ssthresh.map(|ssthresh| ssthresh.0 as f64 / f64::from(self.mss)),
             pacing: plan.pacing,
             srtt: self.rtt.smoothed(),

@@ -38,7 +38,7 @@ fn from_start_up_to_steady_state() {
                 hop.queue_packets.expect("it is measured").mean,
                 mean_rtt,
                 hop.sojourn_ms.expect("it is measured").p99,
-                flow.retransmits,
+                flow.retransmits.expect("they are counted"),
             );
             // Six doublings from ten packets, three rounds without growth, and a few more: start-up takes less than 20 round
             // trips.

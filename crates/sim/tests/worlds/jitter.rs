@@ -58,7 +58,10 @@ fn nothing_is_overtaken() {
         route = ["link"]"#,
     );
     let finite = flow(&result, "finite");
-    assert_eq!((finite.retransmits, finite.timeouts, finite.lost_packets.expect("it is counted")), (0, 0, 0));
+    assert_eq!(
+        (finite.retransmits, finite.timeouts, finite.lost_packets.expect("it is counted")),
+        (Some(0), Some(0), 0)
+    );
     assert_eq!(finite.completion_s.map(|c| c.count), Some(1));
 }
 

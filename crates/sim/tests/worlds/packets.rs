@@ -44,7 +44,7 @@ fn packets_add_up_to_the_summary() {
         }
         let again =
             log.packets.iter().filter(|packet| packet.kind == PacketKind::Data && packet.retransmission).count() as u64;
-        assert_eq!(again, summary.flows.iter().map(|flow| flow.retransmits).sum::<u64>(), "{queue} {flow}");
+        assert_eq!(again, summary.flows.iter().filter_map(|flow| flow.retransmits).sum::<u64>(), "{queue} {flow}");
         let times = || log.events.iter().filter(|event| !matches!(event.what, What::Dequeued(_) | What::Marked(_)));
         assert!(times().is_sorted_by_key(|event| event.at));
     }

@@ -111,7 +111,7 @@ fn regression_a_filled_hole_ends_the_gathering_of_bbr3() {
     let least = min_rtt(&result);
     // A retransmission's RTT is known to a millisecond.
     assert!((2999.0..3100.0).contains(&least), "{least} ms");
-    assert!(result.summary.flows.iter().all(|flow| flow.retransmits > 0), "nothing was lost");
+    assert!(result.summary.flows.iter().all(|flow| flow.retransmits > Some(0)), "nothing was lost");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn regression_a_timeout_that_passed_behind_the_reordering_timer_is_due_next() {
         route = ["bottleneck"]
         start = {{ uniform = ["5s", "5.04s"] }}"#
         ));
-        assert!(result.summary.flows.iter().any(|flow| flow.timeouts > 0), "no timer expired");
+        assert!(result.summary.flows.iter().any(|flow| flow.timeouts > Some(0)), "no timer expired");
     }
 }
 

@@ -61,7 +61,7 @@ fn table(controller: &str, queues: [(&str, &str); 2]) -> Vec<RunResult> {
             flow.rtt_ms.expect("acknowledged").mean,
             hop.drops.total,
             hop.marks,
-            flow.timeouts,
+            flow.timeouts.expect("they are counted"),
         );
         results.push(result);
     }

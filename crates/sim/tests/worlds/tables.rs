@@ -5,6 +5,7 @@ use narrows_core::Span;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_results::RunResult;
+use narrows_results::summary::FlowSummary;
 use narrows_scenario::{RateSpec, Scenario, TraceSource};
 use std::fmt::Write;
 
@@ -28,7 +29,8 @@ fn table(name: &str, text: &str, columns: &[Column], alter: fn(&mut Scenario)) -
         let result = run(&scenario);
         let hop = &result.summary.hops[0];
         let flows = &result.summary.flows;
-        let (retrans, timeouts) = flows.iter().fold((0, 0), |(r, t), f| (r + f.retransmits, t + f.timeouts));
+        let sum = |count: fn(&FlowSummary) -> Option<u64>| flows.iter().filter_map(count).sum::<u64>();
+        let (retrans, timeouts) = (sum(|flow| flow.retransmits), sum(|flow| flow.timeouts));
         let _ = write!(
             table,
             "{queue:<9}{:>7.2}{:>8.2}{:>9.3}{:>9.3}{:>7}{:>7}{retrans:>8}{timeouts:>6}",
@@ -241,7 +243,7 @@ fn an_outage() {
         // First a probe, after at most an RTO, and an RTO later the timeout. An RTO is the RTT plus at least 200 ms: with a queue
         // of 300 ms two RTOs are longer than the outage of a second, and the probe is enough.
         let before = values(series(&result, "flow:bulk", "srtt_ms"), 7.0, 8.0).fold(0.0, f64::max);
-        let timeouts = flow(&result, "bulk").timeouts;
+        let timeouts = flow(&result, "bulk").timeouts.expect("they are counted");
         assert_eq!(timeouts > 0, before < 300.0, "{queue}: {timeouts} timeouts after an RTT of {before} ms");
         assert!(hop(&result, "bottleneck").utilisation > 0.85, "{queue}: the flow is back after the outage");
     }

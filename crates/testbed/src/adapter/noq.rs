@@ -10,7 +10,7 @@ super::quic::quic_peer! {
     shown(connection) => Shown {
         cwnd: connection.congestion_state(PathId::ZERO).map(|control| Bytes(control.window())),
         srtt: connection.rtt(PathId::ZERO).map(|rtt| Span::ns(rtt.as_nanos() as u64)),
-        lost: 0,
+        lost: None,
         mss: Some(Bytes(connection.current_mtu().into())),
         inflight: None,
         failed: None,

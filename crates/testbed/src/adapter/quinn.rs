@@ -9,7 +9,7 @@ super::quic::quic_peer! {
         Shown {
             cwnd: Some(Bytes(connection.congestion_state().window())),
             srtt: Some(Span::ns(connection.rtt().as_nanos() as u64)),
-            lost: path.lost_packets,
+            lost: Some(path.lost_packets),
             mss: Some(Bytes(connection.current_mtu().into())),
             inflight: None,
             failed: None,

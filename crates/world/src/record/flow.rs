@@ -225,7 +225,9 @@ impl FlowRecord {
         }
         let Some(meters) = meters else { return };
         tracks.cwnd.push(now, meters.cwnd);
-        tracks.inflight.push(now, meters.inflight);
+        if let Some(inflight) = meters.inflight {
+            tracks.inflight.push(now, inflight);
+        }
         if let Some(srtt) = meters.srtt {
             tracks.srtt.push(now, srtt.as_ms_f64());
         }
@@ -284,8 +286,8 @@ impl FlowRecord {
             throughput_mbit: mbit(self.received),
             rtt_ms: distributions.and_then(|d| d.rtt.as_ref()?.rtt_ms()),
             sojourn_ms: self.tracks.as_ref().filter(|t| !t.sojourn.is_empty()).map(|t| t.sojourn.quantiles_ms()),
-            retransmits: stats.retransmits,
-            timeouts: stats.timeouts,
+            retransmits: Some(stats.retransmits),
+            timeouts: Some(stats.timeouts),
             lost_packets: Some(self.lost),
             completion_s: distributions.and_then(|d| Some(d.completions.as_ref()?.completion_s())),
             verdicts: None,

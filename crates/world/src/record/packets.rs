@@ -287,7 +287,7 @@ impl PacketRecorder {
         let sender = &mut self.senders[flow];
         let metrics = Metrics {
             cwnd: bytes(meters.cwnd),
-            in_flight: bytes(meters.inflight),
+            in_flight: meters.inflight.map(bytes),
             ssthresh: meters.ssthresh.map(bytes),
             pacing: meters.pacing,
             latest: sender.latest_rtt,

@@ -121,8 +121,8 @@ fn summary(queue: Queue, flows: &[&str], seed: u64, saw: &[(f64, f64)]) -> Summa
             p99: 50.1 + sojourn.p99,
         }),
         sojourn_ms: Some(sojourn),
-        retransmits: (drops as f64 * share) as u64,
-        timeouts: 0,
+        retransmits: Some((drops as f64 * share) as u64),
+        timeouts: Some(0),
         lost_packets: Some((drops as f64 * share) as u64),
         completion_s: name.starts_with("web").then_some(Completion {
             count: 210,
