@@ -214,10 +214,10 @@ static void receiver_application(void *state, narrows_stream *stream, uint64_t n
 
 /* ---- the test ---- */
 
-static bool make(void *context, narrows_peer ends[2]) {
+static bool make(void *context, uint64_t seed, narrows_peer ends[2]) {
     struct sender *s = calloc(1, sizeof *s);
     struct receiver *r = calloc(1, sizeof *r);
-    (void)context;
+    (void)context, (void)seed;
     if (!s || !r) {
         free(s), free(r);
         return false;
@@ -249,9 +249,9 @@ static bool make(void *context, narrows_peer ends[2]) {
 
 int main(int argc, char **argv) {
     narrows_peer ends[2];
-    if (!make(NULL, ends))
+    if (!make(NULL, 1, ends))
         return EXIT_FAILURE;
-    narrows_report *report = narrows_run_dumbbell("20mbit", "40ms", "fifo:limit=1bdp", "aimd", ends, NARROWS_S(60));
+    narrows_report *report = narrows_run_dumbbell("20mbit", "40ms", "fifo:limit=1bdp", "aimd", ends, NARROWS_S(60), 1);
     if (!report) {
         fprintf(stderr, "%s\n", narrows_error());
         return EXIT_FAILURE;

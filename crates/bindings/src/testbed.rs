@@ -150,7 +150,7 @@ pub(crate) fn list_cases() -> Vec<(String, String, String, Vec<String>)> {
 pub(crate) fn judge_case(case: &str, name: &str, make: Py<PyAny>, runs: Option<u32>) -> PyResult<String> {
     let failed = Failed::default();
     let (made, make) = (Arc::clone(&failed), Arc::new(make));
-    let ends = move || {
+    let ends = move |_| {
         let both = Python::attach(|py| make.bind(py).call0()?.extract::<(Py<PyAny>, Py<PyAny>)>());
         match both {
             Ok((sender, receiver)) => [sender, receiver].map(|object| PyPeer::boxed(object, &made)),

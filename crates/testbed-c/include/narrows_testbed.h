@@ -108,14 +108,15 @@ typedef struct narrows_report narrows_report;
 
 /*
  * Runs two ends over one link, ends[0] sending to ends[1]. The rate ("20mbit"), the base RTT ("40ms") and the queue ("fifo:limit=1bdp") are
- * written as on the command line. The name is for reports. A duration of 0 is 60 s. NULL on error.
+ * written as on the command line. The name is for reports. A duration of 0 is 60 s. The seed is of the network's random numbers, at most INT64_MAX.
+ * The same arguments and ends that draw no random numbers of the system's give the same report. NULL on error.
  */
 narrows_report *narrows_run_dumbbell(const char *rate, const char *rtt, const char *queue, const char *name, const narrows_peer ends[2],
-                                     uint64_t duration);
+                                     uint64_t duration, uint64_t seed);
 
 /*
  * The same over the network of a scenario file's text. Its flow called "test" is the one between the two ends; all others are the simulator's
- * own senders. A duration of 0 is the scenario's. The same text and ends that draw no random numbers give the same report.
+ * own senders. A duration of 0 is the scenario's, and so is the seed.
  */
 narrows_report *narrows_run_scenario(const char *scenario, const char *name, const narrows_peer ends[2], uint64_t duration);
 
@@ -146,8 +147,17 @@ typedef enum narrows_verdict {
     NARROWS_NOTE = 2
 } narrows_verdict;
 
-/* Makes both ends of a connection anew, the sender first. Returns false, and makes neither, if it cannot. `ends` is all zeros before. */
-typedef bool (*narrows_make)(void *context, narrows_peer ends[2]);
+/*
+ * The cases by their place, from 0: names of those that concern a control ("new_reno", "cubic", "bbr", "bbr3", "prague"), or of all if `control`
+ * is NULL. NULL after the last one.
+ */
+const char *narrows_case(const char *control, size_t index);
+
+/*
+ * Makes both ends of a connection anew, the sender first; the run's seed is for their random numbers. Returns false, and makes neither, if it
+ * cannot. `ends` is all zeros before.
+ */
+typedef bool (*narrows_make)(void *context, uint64_t seed, narrows_peer ends[2]);
 
 /*
  * Judges a stack by a case (`narrows testbed list` has their names), beside the case's reference. `make` is called for each run, with `context`.

@@ -70,7 +70,7 @@ pub struct NarrowsPeer {
 }
 
 /// `narrows_make`
-type Make = unsafe extern "C" fn(*mut c_void, *mut NarrowsPeer) -> bool;
+type Make = unsafe extern "C" fn(*mut c_void, u64, *mut NarrowsPeer) -> bool;
 
 impl NarrowsPeer {
     const EMPTY: NarrowsPeer = NarrowsPeer {
@@ -128,7 +128,9 @@ impl Peer for End {
 
     fn transmit(&mut self, datagram: &mut Datagram, now: Time) -> bool {
         let Some(transmit) = self.0.transmit else { return false };
-        datagram.bytes.resize(CAPACITY, 0);
+        // Not `resize`, which writes byte by byte without optimisation.
+        datagram.bytes.clear();
+        datagram.bytes.extend_from_slice(&[0; CAPACITY]);
         let mut view = NarrowsDatagram {
             bytes: datagram.bytes.as_mut_ptr(),
             len: 0,
@@ -277,6 +279,7 @@ unsafe extern "C" fn narrows_run_dumbbell(
     name: *const c_char,
     ends: *const NarrowsPeer,
     duration: u64,
+    seed: u64,
 ) -> *mut NarrowsReport {
     guarded(ptr::null_mut(), || {
         // SAFETY: see above.
@@ -285,7 +288,8 @@ unsafe extern "C" fn narrows_run_dumbbell(
         let (rate, rtt, queue) = unsafe { (text(rate, "rate")?, text(rtt, "rtt")?, text(queue, "queue")?) };
         // SAFETY: see above.
         let name = unsafe { text(name, "name") }?;
-        crate::run(Testbed::dumbbell(rate, rtt, queue), name, ends, Span::ns(duration)).map(NarrowsReport::made)
+        let network = Testbed::dumbbell(rate, rtt, queue).seed(seed);
+        crate::run(network, name, ends, Span::ns(duration)).map(NarrowsReport::made)
     })
 }
 
@@ -367,10 +371,10 @@ unsafe impl Send for Maker {}
 unsafe impl Sync for Maker {}
 
 impl Maker {
-    fn ends(&self) -> [Box<dyn Peer>; 2] {
+    fn ends(&self, seed: u64) -> [Box<dyn Peer>; 2] {
         let Ok(mut failed) = self.failed.lock() else { return [Box::new(Silent), Box::new(Silent)] };
         if failed.is_none() {
-            match self.made() {
+            match self.made(seed) {
                 Ok(ends) => return ends,
                 Err(message) => *failed = Some(message),
             }
@@ -378,15 +382,24 @@ impl Maker {
         [Box::new(Silent), Box::new(Silent)]
     }
 
-    fn made(&self) -> Result<[Box<dyn Peer>; 2], String> {
+    fn made(&self, seed: u64) -> Result<[Box<dyn Peer>; 2], String> {
         let mut ends = [NarrowsPeer::EMPTY; 2];
         // SAFETY: the context is the function's own; there is room for two.
-        if !unsafe { (self.make)(self.context, ends.as_mut_ptr()) } {
+        if !unsafe { (self.make)(self.context, seed, ends.as_mut_ptr()) } {
             return Err("make returned false".to_owned());
         }
         // SAFETY: there are two.
         unsafe { taken(ends.as_ptr()) }
     }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn narrows_case(control: *const c_char, index: usize) -> *const c_char {
+    guarded(ptr::null(), || {
+        // SAFETY: see above.
+        let control = if control.is_null() { None } else { Some(unsafe { text(control, "control") }?) };
+        Ok(crate::case(control, index).map_or(ptr::null(), CStr::as_ptr))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -403,7 +416,7 @@ unsafe extern "C" fn narrows_judge(
         let (case, name, json) = unsafe { (text(case_name, "case_name")?, text(name, "name")?, json.as_mut()) };
         let failed = Arc::default();
         let maker = Maker { make: make.ok_or("make is a null pointer")?, context, failed: Arc::clone(&failed) };
-        let (verdict, text) = crate::judge(case, name, runs, Arc::new(move || maker.ends()))?;
+        let (verdict, text) = crate::judge(case, name, runs, Arc::new(move |seed| maker.ends(seed)))?;
         if let Some(message) = failed.lock().ok().and_then(|mut failed| failed.take()) {
             return Err(message);
         }

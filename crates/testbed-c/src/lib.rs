@@ -2,8 +2,10 @@
 //!
 //! The header documents the interface; this crate is its implementation. What touches C's pointers is in [`ffi`], the rest is here. A Rust
 //! program uses `narrows-testbed` itself.
-use narrows_testbed::cases::{self, Verdict};
+use narrows_testbed::cases::{self, CASES, Verdict};
 use narrows_testbed::{Figure, MakeEnds, Peer, Report, Span, Testbed, Time};
+use std::ffi::{CStr, CString};
+use std::sync::LazyLock;
 
 pub mod ffi;
 
@@ -21,6 +23,14 @@ fn figure(report: &Report, name: &str, from: Span, to: Span) -> Result<f64, Stri
         return Err(format!("{from} to {to} is not a part of the {whole} of the run"));
     }
     report.window(figure, from, to).ok_or_else(|| format!("there is no {name} from {from} to {to}"))
+}
+
+/// The name of the `index`th case that concerns a control, or of all cases.
+fn case(control: Option<&str>, index: usize) -> Option<&'static CStr> {
+    static NAMES: LazyLock<Vec<CString>> =
+        LazyLock::new(|| CASES.iter().map(|case| CString::new(case.name.as_str()).unwrap_or_default()).collect());
+    let concerned = CASES.iter().zip(&*NAMES).filter(|(case, _)| control.is_none_or(|control| case.concerns(control)));
+    concerned.map(|(_, name)| name.as_c_str()).nth(index)
 }
 
 /// The verdict, and all of it as JSON.

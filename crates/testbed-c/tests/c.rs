@@ -1,4 +1,5 @@
 //! The header, and programs in C that are linked with the static library.
+use narrows_testbed::cases::{Verdict, Verdicts};
 use narrows_testbed_c::ffi::{NarrowsDatagram, NarrowsPeer, NarrowsShown, NarrowsStream};
 use std::fmt::Write as _;
 use std::mem::{align_of, offset_of, size_of};
@@ -40,16 +41,34 @@ fn library() -> PathBuf {
     newest.expect("cargo builds the library before its tests")
 }
 
-/// Compiles a program with the library and runs it as often as is said. The outputs are the same.
-fn run(source: &Path, times: u32) -> Option<Output> {
+/// Compiles a program with the library and more flags, and runs it as often as is said. The outputs are the same.
+fn run_with(source: &Path, flags: &[&str], arguments: &[&str], times: u32) -> Option<Output> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().expect("a source has a name"));
     let libraries = ["-lpthread", "-ldl", "-lm"];
-    succeeded(&cc()?.arg("-o").arg(&program).arg(source).arg(library()).args(libraries).output().expect("cc runs"));
-    let mut outputs = (0..times).map(|_| Command::new(&program).output().expect("a program runs"));
+    let mut cc = cc()?;
+    let cc = cc.arg("-o").arg(&program).arg(source).arg(library()).args(flags).args(libraries);
+    succeeded(&cc.output().expect("cc runs"));
+    let mut outputs = (0..times).map(|_| Command::new(&program).args(arguments).output().expect("a program runs"));
     let first = outputs.next()?;
     outputs.for_each(|next| assert_eq!(next, first, "two runs differ"));
     Some(first)
 }
+
+fn run(source: &Path, times: u32) -> Option<Output> {
+    run_with(source, &[], &[], times)
+}
+
+/// The flags of the compiler for ngtcp2; `None` if it is not installed.
+fn ngtcp2() -> Option<String> {
+    let output = Command::new("pkg-config").args(["--cflags", "--libs"]).args(NGTCP2).output();
+    let found = output.ok().filter(|output| output.status.success());
+    if found.is_none() {
+        eprintln!("skipped: pkg-config does not find {}", NGTCP2.join(", "));
+    }
+    String::from_utf8(found?.stdout).ok()
+}
+
+const NGTCP2: [&str; 3] = ["libngtcp2", "libngtcp2_crypto_gnutls", "gnutls"];
 
 macro_rules! layout {
     ($text:ident, $($Type:ident = $name:literal { $($field:ident)* })*) => {$(
@@ -90,6 +109,18 @@ fn the_example_fills_its_link_and_does_the_same_twice() {
     let most = 20e6 * 1456.0 / 1500.0;
     assert!(goodput.is_some_and(|goodput| (0.95 * most..=most).contains(&goodput)), "{text}");
     assert!(text.contains("fault: none\n") && text.ends_with("reno/halves: holds\n"), "{text}");
+}
+
+#[test]
+fn ngtcp2_meets_a_case_and_does_the_same_twice() {
+    let Some(flags) = ngtcp2() else { return };
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let source = here("../../examples/testbed-c/ngtcp2.c");
+    let Some(output) = run_with(&source, &flags, &["cubic", "cubic/one-bdp"], 2) else { return };
+    succeeded(&output);
+    let verdicts: Vec<Verdicts> = serde_json::from_slice(&output.stdout).expect("it prints verdicts");
+    assert_eq!(verdicts.len(), 1);
+    assert_eq!((verdicts[0].verdict, verdicts[0].runs), (Verdict::Holds, 3), "{verdicts:#?}");
 }
 
 #[test]

@@ -53,21 +53,21 @@ static void destroy(void *state) {
 #define END {NULL, receive, transmit, timeout, on_timeout, application, shown, destroy}
 static const narrows_peer both[2] = {END, END};
 
-static bool make(void *context, narrows_peer ends[2]) {
-    (void)context;
+static bool make(void *context, uint64_t seed, narrows_peer ends[2]) {
+    (void)context, (void)seed;
     made++;
     memcpy(ends, both, sizeof both);
     return true;
 }
 
-static bool make_none(void *context, narrows_peer ends[2]) {
-    (void)context, (void)ends;
+static bool make_none(void *context, uint64_t seed, narrows_peer ends[2]) {
+    (void)context, (void)seed, (void)ends;
     made++;
     return false;
 }
 
-static bool make_half(void *context, narrows_peer ends[2]) {
-    (void)context;
+static bool make_half(void *context, uint64_t seed, narrows_peer ends[2]) {
+    (void)context, (void)seed;
     memcpy(ends, both, sizeof both[0]);
     return true;
 }
@@ -78,7 +78,7 @@ static void said(const char *what, bool succeeded) {
 
 /* Runs for a second and prints the fault. */
 static void run(const char *what, const narrows_peer ends[2]) {
-    narrows_report *report = narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", ends, NARROWS_S(1));
+    narrows_report *report = narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", ends, NARROWS_S(1), 1);
     const char *fault = report ? narrows_report_fault(report) : narrows_error();
     printf("%s: %s\n", what, fault ? fault : "no fault");
     narrows_report_free(report);
@@ -93,18 +93,19 @@ int main(void) {
 
     due = NARROWS_NEVER;
     printf("before: %s\n", narrows_error() ? "an error" : "none");
-    said("no ends", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", NULL, 0));
-    said("no function", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", half, 0));
-    said("no rate", narrows_run_dumbbell(NULL, "20ms", "fifo", "x", both, 0));
-    said("bad name", narrows_run_dumbbell("1mbit", "20ms", "fifo", bad, both, 0));
-    said("bad queue", narrows_run_dumbbell("1mbit", "20ms", "fife", "x", both, 0));
+    said("no ends", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", NULL, 0, 1));
+    said("no function", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", half, 0, 1));
+    said("no rate", narrows_run_dumbbell(NULL, "20ms", "fifo", "x", both, 0, 1));
+    said("bad name", narrows_run_dumbbell("1mbit", "20ms", "fifo", bad, both, 0, 1));
+    said("bad queue", narrows_run_dumbbell("1mbit", "20ms", "fife", "x", both, 0, 1));
     said("no scenario", narrows_run_scenario(NULL, "x", both, 0));
     said("bad scenario", narrows_run_scenario(bad, "x", both, 0));
     said("wrong scenario", narrows_run_scenario("name = \"x\"", "x", both, 0));
-    said("duration", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", both, UINT64_MAX));
+    said("seed", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", both, NARROWS_S(1), UINT64_MAX));
+    said("duration", narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", both, UINT64_MAX, 1));
     printf("destroyed %d\n", destroyed);
 
-    narrows_report *report = narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", both, NARROWS_S(1));
+    narrows_report *report = narrows_run_dumbbell("1mbit", "20ms", "fifo", "x", both, NARROWS_S(1), 1);
     said("figure", narrows_report_figure(report, "delays", 0, NARROWS_S(1), &value));
     said("bad figure", narrows_report_figure(report, bad, 0, NARROWS_S(1), &value));
     said("window", narrows_report_figure(report, "delay", NARROWS_S(1), 0, &value));
@@ -122,6 +123,13 @@ int main(void) {
     narrows_text_free(NULL);
     printf("value %.0f\n", value);
 
+    size_t all = 0, cubic = 0;
+    while (narrows_case(NULL, all))
+        all++;
+    while (narrows_case("cubic", cubic))
+        cubic++;
+    printf("the first case: %s, those of cubic: %s\n", narrows_case(NULL, 0), cubic > 0 && cubic < all ? "fewer" : "all");
+    said("bad control", narrows_case(bad, 0));
     said("no case", narrows_judge(NULL, "x", make, NULL, 1, &json) >= 0);
     said("unknown case", narrows_judge("reno/thirds", "x", make, NULL, 1, &json) >= 0);
     said("no make", narrows_judge("reno/halves", "x", NULL, NULL, 1, &json) >= 0);

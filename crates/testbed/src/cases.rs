@@ -203,10 +203,12 @@ impl Case {
     }
 
     fn run_once(&self, subject: &Subject, run: u32) -> Result<Report, String> {
-        let testbed = Testbed::from_scenario(self.scenario_of(subject, run));
+        let scenario = self.scenario_of(subject, run);
+        let seed = scenario.seed;
+        let testbed = Testbed::from_scenario(scenario);
         let done = catch_unwind(AssertUnwindSafe(|| match subject {
             Subject::Controller(_) => testbed.run_whole(),
-            Subject::Peers { name, ends, .. } => testbed.peers(name, ends()).run_whole(),
+            Subject::Peers { name, ends, .. } => testbed.peers(name, ends(seed)).run_whole(),
         }));
         match done {
             Ok(done) => done.map_err(|error| error.to_string()),

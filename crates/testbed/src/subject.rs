@@ -23,8 +23,8 @@ impl std::fmt::Debug for Stack {
     }
 }
 
-/// Makes both ends of a connection, the sender first.
-pub type MakeEnds = Arc<dyn Fn() -> [Box<dyn Peer>; 2] + Send + Sync>;
+/// Makes both ends of a connection, the sender first, from the run's seed.
+pub type MakeEnds = Arc<dyn Fn(u64) -> [Box<dyn Peer>; 2] + Send + Sync>;
 
 /// Who is under test.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Subject {
 impl From<Stack> for Subject {
     fn from(stack: Stack) -> Subject {
         let Stack { name, control, ends, .. } = stack;
-        Subject::Peers { name: name.to_owned(), control: control.to_owned(), ends: Arc::new(ends) }
+        Subject::Peers { name: name.to_owned(), control: control.to_owned(), ends: Arc::new(move |_| ends()) }
     }
 }
 

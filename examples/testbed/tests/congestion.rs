@@ -18,7 +18,7 @@ const MISSES: &[&str] =
 
 #[test]
 fn cubic_meets_the_cases_of_rfc_9438() {
-    let ends = Arc::new(|| ends(CongestionControl::Cubic));
+    let ends = Arc::new(|_| ends(CongestionControl::Cubic));
     let subject = Subject::Peers { name: "smoltcp".into(), control: "cubic".into(), ends };
     for case in CASES.iter().filter(|case| case.group() == "cubic") {
         let verdicts = case.judge(&case.run(&subject), &case.reference());
