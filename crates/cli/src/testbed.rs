@@ -7,10 +7,8 @@ use crate::junit;
 use crate::output_file;
 use crate::term;
 use crate::world::WorldArgs;
-use narrows_core::congestion::ControllerConfig;
-use narrows_core::registry::Registered as _;
 use narrows_report::sheet::{self, Sheet};
-use narrows_scenario::{CommandLine, Scenario, hint, shorthand};
+use narrows_scenario::{CommandLine, Scenario, hint};
 use narrows_testbed::cases::{self, CASES, Case, Verdict, Verdicts};
 use narrows_testbed::{FLOW, Report, Subject};
 use serde::Serialize;
@@ -129,7 +127,7 @@ impl List {
                 title: &case.title,
                 source: &case.source,
                 concerns: &case.concerns,
-                reference: case.reference.to_string(),
+                reference: case.reference.name(),
                 duration_s: case.scenario.duration.as_secs_f64(),
             };
             return term::print_json(&cases.iter().map(listed).collect::<Vec<_>>());
@@ -143,7 +141,7 @@ impl List {
 impl Show {
     fn main(&self) -> Result<(), Failure> {
         let case = CASES.iter().find(|case| case.name == self.case).ok_or_else(|| unknown(&self.case))?;
-        let scenario = case.scenario_of(&Subject::Controller(case.reference.clone()), 0).to_toml();
+        let scenario = case.scenario_of(&case.reference, 0).to_toml();
         if self.scenario {
             return term::print(&scenario);
         }
@@ -171,7 +169,7 @@ fn unknown(name: &str) -> Failure {
 enum Tested {
     /// Each case's reference.
     Reference,
-    Controller(ControllerConfig),
+    Control(Subject),
     /// Programs: the client's command line, and the server's.
     Programs(CommandLine, Option<CommandLine>),
 }
@@ -223,12 +221,7 @@ impl Run {
             return Ok(Tested::Programs(client, server));
         }
         let Some(text) = &self.controller else { return Ok(Tested::Reference) };
-        let flows = shorthand::flows("--controller", text).map_err(Failure::usage)?;
-        match flows.as_slice() {
-            [only] => only.controller.clone().map(Tested::Controller),
-            _ => None,
-        }
-        .ok_or_else(|| Failure::usage(format!("--controller: \"{text}\" is not one congestion control")))
+        Subject::read("--controller", text).map(Tested::Control).map_err(Failure::usage)
     }
 
     /// The cases that were named, or all that concern the control.
@@ -240,11 +233,24 @@ impl Run {
         }
         let is_named = |case: &Case| self.cases.iter().any(|name| case.name == *name || case.group() == name);
         let concerns = |case: &Case| match tested {
-            Tested::Controller(control) => case.concerns(control.name()),
-            Tested::Reference | Tested::Programs(..) => true,
+            Tested::Control(subject) => case.concerns(subject.control()),
+            Tested::Reference => true,
+            Tested::Programs(..) => !case.reference.is_media(),
         };
         let is_chosen = |case: &&Case| if self.cases.is_empty() { concerns(case) } else { is_named(case) };
-        Ok(CASES.iter().filter(is_chosen).collect())
+        let chosen: Vec<&'static Case> = CASES.iter().filter(is_chosen).collect();
+        let suits = |case: &Case| match tested {
+            Tested::Control(subject) => case.suits(subject),
+            Tested::Reference => true,
+            Tested::Programs(..) => !case.reference.is_media(),
+        };
+        match chosen.iter().find(|case| !suits(case)) {
+            Some(case) => {
+                let (name, known) = (&case.name, case.concerns.join(", "));
+                Err(Failure::usage(format!("{name} cannot judge {}; allowed: {known}", tested.name())))
+            }
+            None => Ok(chosen),
+        }
     }
 
     fn judge<'a>(&self, cases: &[&'a Case], tested: &Tested) -> Result<Vec<Judged<'a>>, Failure> {
@@ -296,14 +302,14 @@ impl Tested {
     fn name(&self) -> String {
         match self {
             Tested::Reference => "the reference of each case".to_owned(),
-            Tested::Controller(control) => control.to_string(),
+            Tested::Control(subject) => subject.name(),
             Tested::Programs(client, _) => client.text().to_owned(),
         }
     }
 
     fn scenario(&self, case: &Case, run: u32) -> Scenario {
-        let control = if let Tested::Controller(control) = self { control } else { &case.reference };
-        let mut scenario = case.scenario_of(&Subject::Controller(control.clone()), run);
+        let subject = if let Tested::Control(subject) = self { subject } else { &case.reference };
+        let mut scenario = case.scenario_of(subject, run);
         if let Tested::Programs(client, server) = self {
             for flow in scenario.flows.iter_mut().filter(|flow| flow.name == FLOW) {
                 (flow.command, flow.server, flow.controller) = (Some(client.clone()), server.clone(), None);

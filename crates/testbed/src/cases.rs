@@ -8,8 +8,10 @@ use crate::testbed::{FLOW, HOP, Testbed};
 use crate::window::Figure;
 use narrows_core::Span;
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::media::MediaControlConfig;
 use narrows_core::params::ParamValue as _;
 use narrows_core::registry::Registered as _;
+use narrows_scenario::traffic::Traffic;
 use narrows_scenario::{NoTraces, Scenario};
 use serde::Deserialize;
 use std::fmt;
@@ -44,7 +46,7 @@ pub fn judge(case: &str, name: &str, runs: Option<u32>, ends: MakeEnds) -> Optio
 }
 
 /// A case.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Case {
     /// `GROUP/NAME`.
     pub name: String,
@@ -54,11 +56,11 @@ pub struct Case {
     pub source: String,
     /// Why it matters.
     pub why: String,
-    /// Controls that it concerns: names, or `any`.
+    /// Controls that it concerns: names, or `any` for all but those of calls.
     pub concerns: Vec<String>,
-    /// The controller beside the subject.
-    pub reference: ControllerConfig,
-    /// Faults that fail it when the reference has them.
+    /// The control beside the subject.
+    pub reference: Subject,
+    /// Faults that fail it: of [`crate::mutants`] when the reference has them, or controls with other parameters (`bbr3:loss_threshold=0.5`).
     pub mutants: Vec<String>,
     /// Number of runs.
     pub runs: u32,
@@ -161,8 +163,9 @@ impl Case {
         if !scenario.hops.iter().any(|hop| hop.name == HOP) {
             return Err(fault(format!("its scenario must have a hop called \"{HOP}\"")));
         }
-        let reference = ControllerConfig::named(&file.reference);
-        let reference = reference.ok_or_else(|| fault(format!("no controller is called \"{}\"", file.reference)))?;
+        let control = |text: &String| Subject::read("control", text).map_err(|error| fault(error.to_string()));
+        let reference = control(&file.reference)?;
+        file.mutants.iter().filter(|text| text.contains(':')).try_for_each(|text| control(text).map(drop))?;
         let holds: Result<Vec<Hold>, String> = file.holds.iter().map(|hold| hold.read(scenario.duration)).collect();
         let case = Case {
             name: name.to_owned(),
@@ -189,12 +192,26 @@ impl Case {
 
     /// Whether it concerns a control.
     pub fn concerns(&self, control: &str) -> bool {
-        self.concerns.iter().any(|family| family == "any" || family == control)
+        let any = !MediaControlConfig::NAMES.contains(&control);
+        self.concerns.iter().any(|family| family == control || any && family == "any")
     }
 
     /// Runs it with the reference.
     pub fn reference(&self) -> Vec<Result<Report, String>> {
-        self.run(&Subject::Controller(self.reference.clone()))
+        self.run(&self.reference)
+    }
+
+    /// A control with a fault of [`Self::mutants`]; `None` if there is none of this name.
+    pub fn mutant(&self, fault: &str) -> Option<Subject> {
+        if fault.contains(':') {
+            return Subject::read("mutants", fault).ok();
+        }
+        ControllerConfig::named(&format!("{}_{fault}", self.reference.control())).map(Subject::Controller)
+    }
+
+    /// Whether it is about what the subject controls: calls, or else data.
+    pub fn suits(&self, subject: &Subject) -> bool {
+        self.reference.is_media() == subject.is_media()
     }
 
     /// Runs it with a subject, in several starts.
@@ -203,11 +220,14 @@ impl Case {
     }
 
     fn run_once(&self, subject: &Subject, run: u32) -> Result<Report, String> {
+        if !self.suits(subject) {
+            return Err(format!("{} is about {}; {} is none", self.name, self.concerns.join(" and "), subject.name()));
+        }
         let scenario = self.scenario_of(subject, run);
         let seed = scenario.seed;
         let testbed = Testbed::from_scenario(scenario);
         let done = catch_unwind(AssertUnwindSafe(|| match subject {
-            Subject::Controller(_) => testbed.run_whole(),
+            Subject::Controller(_) | Subject::Media(_) => testbed.run_whole(),
             Subject::Peers { name, ends, .. } => testbed.peers(name, ends(seed)).run_whole(),
         }));
         match done {
@@ -225,6 +245,13 @@ impl Case {
         let mut scenario = self.scenario.clone();
         scenario.seed += u64::from(run);
         let delay = BETWEEN_STARTS * u64::from(run);
+        if let Subject::Media(control) = subject {
+            for flow in &mut scenario.flows {
+                if let Traffic::Video(video) = &mut flow.traffic {
+                    *video.control.0 = control.clone();
+                }
+            }
+        }
         for flow in scenario.flows.iter_mut().filter(|flow| flow.name == FLOW) {
             if let narrows_scenario::Start::At(at) = &mut flow.start {
                 *at += delay;

@@ -2,8 +2,8 @@
 //! seen to be worthless.
 use narrows_core::Bytes;
 use narrows_core::congestion::{
-    Ack, CongestionController, Loss, LossKind, Marks, PacketFeedback, PathHint, Reduction, SendLimits, Sent, Subflows,
-    Underuse, bbr::Bbr, bbr3::Bbr3, cubic::Cubic, new_reno::NewReno, prague::Prague,
+    Ack, CongestionController, Loss, LossKind, Marks, PacketFeedback, PathHint, RateSample, Reduction, SendLimits,
+    Sent, Subflows, Underuse, bbr::Bbr, bbr3::Bbr3, cubic::Cubic, new_reno::NewReno, prague::Prague,
 };
 use narrows_core::extensions::Extensions;
 use narrows_core::{Rate, Rng, Span, Time};
@@ -11,6 +11,10 @@ use std::sync::Once;
 
 /// A fault: what it does in place of what the controller would have heard or said.
 trait Fault: Default + Send + 'static {
+    fn on_sent<C: CongestionController>(&mut self, control: &mut C, event: &Sent) {
+        control.on_sent(event);
+    }
+
     fn on_ack<C: CongestionController>(&mut self, control: &mut C, event: &Ack) {
         control.on_ack(event);
     }
@@ -53,7 +57,7 @@ impl<C: CongestionController, F: Fault> CongestionController for Mutant<C, F> {
     }
 
     fn on_sent(&mut self, event: &Sent) {
-        self.control.on_sent(event);
+        self.fault.on_sent(&mut self.control, event);
     }
 
     fn on_ack(&mut self, event: &Ack) {
@@ -247,6 +251,84 @@ impl Fault for NoDecay {
     fn on_underuse<C: CongestionController>(&mut self, _control: &mut C, _event: &Underuse) {}
 }
 
+/// It does not notice that the application was idle.
+#[derive(Default)]
+struct NoIdle;
+
+impl Fault for NoIdle {
+    fn on_sent<C: CongestionController>(&mut self, control: &mut C, event: &Sent) {
+        control.on_sent(&Sent { idle: None, ..*event });
+    }
+}
+
+/// A rate that the application limited counts as the path's.
+#[derive(Default)]
+struct NoLimited;
+
+impl Fault for NoLimited {
+    fn on_ack<C: CongestionController>(&mut self, control: &mut C, event: &Ack) {
+        let rate = RateSample { app_limited: false, ..event.rate };
+        control.on_ack(&Ack { rate, ..*event });
+    }
+}
+
+/// Never more in flight than the paced rate fills in the lowest RTT.
+#[derive(Default)]
+struct NoExtra {
+    min_rtt: Option<Span>,
+}
+
+impl Fault for NoExtra {
+    fn on_ack<C: CongestionController>(&mut self, control: &mut C, event: &Ack) {
+        control.on_ack(event);
+        self.min_rtt = self.min_rtt.into_iter().chain(event.rtt).min();
+    }
+
+    fn limits(&self, limits: SendLimits) -> SendLimits {
+        let bdp = limits.pacing.zip(self.min_rtt).map(|(rate, rtt)| rate.bytes_in(rtt).max(Bytes(4 * PACKET)));
+        SendLimits { cwnd: bdp.map_or(limits.cwnd, |bdp| limits.cwnd.min(bdp)), ..limits }
+    }
+}
+
+/// The first rate below half of the one before stays.
+#[derive(Default)]
+struct StaysLow {
+    peak: Rate,
+    low: Option<Rate>,
+}
+
+impl Fault for StaysLow {
+    fn on_ack<C: CongestionController>(&mut self, control: &mut C, event: &Ack) {
+        control.on_ack(event);
+        let Some(rate) = control.send_limits().pacing else { return };
+        if rate.as_bps() * 2 < self.peak.as_bps() {
+            self.low.get_or_insert(rate);
+        }
+        self.peak = self.peak.max(rate);
+    }
+
+    fn limits(&self, limits: SendLimits) -> SendLimits {
+        SendLimits { pacing: self.low.or(limits.pacing), ..limits }
+    }
+}
+
+/// After a timeout never more than ten packets in flight.
+#[derive(Default)]
+struct NoReturn {
+    timed_out: bool,
+}
+
+impl Fault for NoReturn {
+    fn on_loss<C: CongestionController>(&mut self, control: &mut C, event: &Loss) {
+        self.timed_out |= event.kind == LossKind::Timeout;
+        control.on_loss(event);
+    }
+
+    fn limits(&self, limits: SendLimits) -> SendLimits {
+        if self.timed_out { Timid.limits(limits) } else { limits }
+    }
+}
+
 macro_rules! faults {
     ($($name:literal $Fault:ident $what:literal;)*) => {
         /// The faults: name, and what the controller does.
@@ -280,6 +362,11 @@ faults! {
     "no_pacing" NoPacing "Nothing is paced.";
     "no_undo" NoUndo "A spurious reduction is not taken back.";
     "no_decay" NoDecay "An unused window stays as it was.";
+    "no_idle" NoIdle "Does not notice that the application was idle.";
+    "no_limited" NoLimited "Takes a rate that the application limited for the path's.";
+    "no_extra" NoExtra "Never more in flight than the paced rate fills in the lowest RTT.";
+    "no_return" NoReturn "After a timeout never more than ten packets in flight.";
+    "stays_low" StaysLow "The first rate below half of the one before stays.";
 }
 
 /// Adds the mutants to the registry of controllers, under names such as `cubic_no_reduction`.

@@ -1,6 +1,9 @@
-//! Who is under test: a stack, or a controller under the simulator's TCP or QUIC.
+//! Who is under test: a stack, a controller under the simulator's TCP or QUIC, or a rate control of calls.
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::media::MediaControlConfig;
 use narrows_core::registry::Registered as _;
+use narrows_scenario::traffic::Traffic;
+use narrows_scenario::{ScenarioError, shorthand};
 use narrows_world::peer::Peer;
 use std::sync::Arc;
 
@@ -31,6 +34,8 @@ pub type MakeEnds = Arc<dyn Fn(u64) -> [Box<dyn Peer>; 2] + Send + Sync>;
 pub enum Subject {
     /// A controller of the registries, under the transport that the case's scenario gives the flow.
     Controller(ControllerConfig),
+    /// A rate control of calls, in all calls of the case's scenario.
+    Media(MediaControlConfig),
     /// Somebody else's transport.
     Peers {
         /// Its name.
@@ -43,10 +48,37 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// A control of the registries as on the command line: `bbr3`, `cubic:hystart=false`, `nada`. The flag is for errors.
+    ///
+    /// # Errors
+    /// What is allowed instead.
+    pub fn read(flag: &str, text: &str) -> Result<Subject, ScenarioError> {
+        let name = text.split(':').next().unwrap_or_default().trim();
+        if MediaControlConfig::NAMES.contains(&name) {
+            let call = format!("video:control={}", text.replace(',', ";"));
+            if let [group] = &shorthand::flows(flag, &call)?[..]
+                && let Traffic::Video(video) = &group.traffic
+            {
+                return Ok(Subject::Media((*video.control.0).clone()));
+            }
+        } else if let [group] = &shorthand::flows(flag, text)?[..]
+            && let Some(control) = &group.controller
+        {
+            return Ok(Subject::Controller(control.clone()));
+        }
+        Err(ScenarioError::new(flag, format!("\"{text}\" is not one congestion control")))
+    }
+
+    /// Whether it is a rate control of calls.
+    pub fn is_media(&self) -> bool {
+        matches!(self, Subject::Media(_))
+    }
+
     /// Its name.
     pub fn name(&self) -> String {
         match self {
             Subject::Controller(control) => control.to_string(),
+            Subject::Media(control) => control.to_string(),
             Subject::Peers { name, .. } => name.clone(),
         }
     }
@@ -55,6 +87,7 @@ impl Subject {
     pub fn control(&self) -> &str {
         match self {
             Subject::Controller(control) => control.name(),
+            Subject::Media(control) => control.name(),
             Subject::Peers { control, .. } => control,
         }
     }

@@ -24,7 +24,7 @@ pub fn overview(subject: &str, all: &[Verdicts]) -> Sheet {
 /// A case with its reasons, and the subject's rate beside the reference's.
 pub fn sheet(case: &Case, verdicts: &Verdicts, subject: (&str, &Report), reference: &Report) -> Sheet {
     let (name, report) = subject;
-    let beside = format!("reference: {}", case.reference);
+    let beside = format!("reference: {}", case.reference.name());
     let lines = [curve(name, report, 0), curve(&beside, reference, 1)].into_iter().flatten().collect();
     Sheet {
         heading: case.name.clone(),
