@@ -3,6 +3,10 @@
 //! The arguments are the same in every build. What they ask for needs the feature `bpf` and Linux.
 use crate::failure::Failure;
 
+#[cfg(all(any(feature = "bpf", feature = "host"), target_os = "linux"))]
+mod autorate;
+#[cfg(all(any(feature = "bpf", feature = "host"), target_os = "linux"))]
+mod follower;
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 mod interface;
 mod stock;
@@ -14,6 +18,7 @@ mod stock;
 Linux 6.16 or later with CONFIG_NET_SCH_BPF, as root. What is attached stays until it is detached or the machine restarts.
 
   narrows qdisc attach eth0 cocoa --rate 50mbit
+  narrows qdisc attach eth0 cocoa --autorate --min 5mbit --max 100mbit
   narrows qdisc show eth0 --watch
   narrows qdisc detach eth0")]
 pub(crate) struct Qdisc {
@@ -54,6 +59,19 @@ struct Attach {
     /// Do not return: detach when packets wait and none leaves for this long, or on Ctrl-C [default with no value: 10s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "10s", require_equals = true)]
     watchdog: Option<String>,
+    /// Do not return: change the shaper's rate as the link does, and detach on Ctrl-C; drain or cake_autorate, with parameters; also for queues of Linux
+    /// that serve flows in turn. --rate is the rate at the start [default with no value: drain]
+    #[arg(long, value_name = "CONTROLLER", num_args = 0..=1, default_missing_value = "drain")]
+    autorate: Option<String>,
+    /// Lowest rate of --autorate, and the one at its start without --rate
+    #[arg(long, value_name = "RATE", requires = "autorate", allow_hyphen_values = true)]
+    min: Option<String>,
+    /// Highest rate of --autorate
+    #[arg(long, value_name = "RATE", requires = "autorate", allow_hyphen_values = true)]
+    max: Option<String>,
+    /// Address behind the link whose ICMP answers show the link's delay [default: the gateway of the interface's default route]
+    #[arg(long, value_name = "ADDRESS", requires = "autorate")]
+    reflector: Option<String>,
 }
 
 /// Detach, and leave the interface as it was found
@@ -94,7 +112,10 @@ struct Status {
 #[cfg(all(feature = "bpf", target_os = "linux"))]
 pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
     match &args.command {
-        Command::Attach(args) => stock::refuse(args).and_then(|()| interface::attach(args)),
+        Command::Attach(args) => match stock::queue(args) {
+            Some(queue) => stock::attach(args, queue),
+            None => interface::attach(args),
+        },
         Command::Detach(args) => interface::detach(args),
         Command::Show(args) => interface::show(args),
         Command::Status(args) => interface::status(args),
@@ -105,7 +126,11 @@ pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
 #[cfg(not(all(feature = "bpf", target_os = "linux")))]
 pub(crate) fn main(args: &Qdisc) -> Result<(), Failure> {
     match &args.command {
-        Command::Attach(args) => stock::refuse(args)?,
+        Command::Attach(args) => {
+            if let Some(queue) = stock::queue(args) {
+                return stock::attach(args, queue);
+            }
+        }
         Command::Detach(_) | Command::Show(_) | Command::Status(_) => {}
     }
     if cfg!(not(target_os = "linux")) {

@@ -1,7 +1,9 @@
 //! The host's own network devices and their queueing disciplines, for what is put on a real interface.
 use std::io;
 
+use narrows_core::{Bytes, Rate, Span};
 use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::tc::TcHandle;
 
 use crate::netlink::Netlink;
 
@@ -119,6 +121,24 @@ impl Devices {
         self.netlink.replace_root(index, kind, handle, options)
     }
 
+    /// Changes the rate to which the `cake` at a device's root shapes.
+    ///
+    /// # Errors
+    /// See [`Devices::list`].
+    pub fn set_cake_rate(&mut self, index: u32, rate: Rate) -> io::Result<()> {
+        self.netlink.change_root(index, "cake", &attribute(TCA_CAKE_BASE_RATE64, &(rate.as_bps() / 8).to_ne_bytes()))
+    }
+
+    /// Changes the rate of the class `1:1` of the `htb` at a device's root.
+    ///
+    /// # Errors
+    /// See [`Devices::list`].
+    pub fn set_htb_rate(&mut self, index: u32, rate: Rate) -> io::Result<()> {
+        let parameters = htb_parameters(rate);
+        let class = TcHandle { major: 1, minor: 1 };
+        self.netlink.change_class(index, class, "htb", &attribute(TCA_HTB_PARMS, &parameters))
+    }
+
     /// Takes the discipline off a device's root. The kernel puts its default there.
     ///
     /// # Errors
@@ -142,5 +162,48 @@ impl Devices {
     /// See [`Devices::list`].
     pub fn delete_clsact(&mut self, index: u32) -> io::Result<()> {
         self.netlink.delete_clsact(index)
+    }
+}
+
+/// linux/pkt_sched.h.
+const TCA_CAKE_BASE_RATE64: u16 = 2;
+const TCA_HTB_PARMS: u16 = 1;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+/// What `htb` may send at once beyond its rate's time: a timer's inexactness and a packet.
+const HTB_BURST: Span = Span::ms(1);
+const HTB_PACKET: Bytes = Bytes(1600);
+/// For several classes; there is one.
+const HTB_QUANTUM: u32 = 3028;
+
+/// An attribute with a value of whole words.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = value.len() as u16 + 4;
+    [&len.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
+}
+
+/// `struct tc_htb_opt` with the same rate as its ceiling.
+fn htb_parameters(rate: Rate) -> Vec<u8> {
+    let bytes_per_s = u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX).max(1);
+    let mut spec = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+    spec.extend(bytes_per_s.to_ne_bytes());
+    // In ticks of 64 ns.
+    let burst = HTB_BURST + rate.tx_time(HTB_PACKET).unwrap_or(Span::ZERO);
+    let ticks = u32::try_from(burst.as_ns() >> 6).unwrap_or(u32::MAX);
+    let numbers = [ticks, ticks, HTB_QUANTUM, 0, 0].map(u32::to_ne_bytes);
+    [&spec[..], &spec, numbers.as_flattened()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameters_of_htb_have_their_places() {
+        let parameters = htb_parameters(Rate::mbit(8));
+        assert_eq!(parameters.len(), 44, "struct tc_htb_opt");
+        let word = |at: usize| u32::from_ne_bytes(parameters[at..at + 4].try_into().expect("four bytes"));
+        assert_eq!([word(8), word(20)], [1_000_000; 2], "bytes per second");
+        assert_eq!([word(24), word(28)], [(1_000_000 + 1_600_000) / 64; 2], "ticks");
+        assert_eq!(attribute(2, &[7; 8]).len(), 12);
     }
 }

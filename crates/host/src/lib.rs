@@ -15,6 +15,7 @@
 //! - `priority`: threads that have to wake on time.
 //! - `clock`: time since a run's epoch.
 //! - `qdisc`: the counters of a queueing discipline.
+//! - `reflector`: a host that answers probes, and when.
 //! - `tap`: the packets that come by a device.
 //! - `netlink`, `initial_window`: requests to the kernel's routing socket.
 //! - `device`: the host's own devices and their queueing disciplines. What is put there stays until it is removed.
@@ -55,6 +56,8 @@ pub mod programs;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 mod qdisc;
 #[cfg(all(feature = "linux", target_os = "linux"))]
+mod reflector;
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod serving;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod socket;
@@ -85,6 +88,8 @@ pub use privilege::{Privilege, gain};
 pub use process::Process;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use qdisc::Qdisc;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub use reflector::{Reflector, ReflectorAnswer, ReflectorKind};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub use serving::LONGEST_START;
 #[cfg(all(feature = "linux", target_os = "linux"))]

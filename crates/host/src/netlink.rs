@@ -29,6 +29,8 @@ pub struct QdiscStats {
     pub drops: u32,
     /// Packets that wait.
     pub backlog: u32,
+    /// Bytes that wait.
+    pub backlog_bytes: u32,
 }
 
 /// A routing socket.
@@ -195,7 +197,10 @@ impl Netlink {
                             own = vec![0; stats.buffer_len()];
                             stats.emit(&mut own);
                         }
-                        TcStats2::Queue(queue) => (found.drops, found.backlog) = (queue.drops, queue.qlen),
+                        TcStats2::Queue(queue) => {
+                            (found.drops, found.backlog, found.backlog_bytes) =
+                                (queue.drops, queue.qlen, queue.backlog);
+                        }
                         _ => {}
                     }
                 }

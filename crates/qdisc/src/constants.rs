@@ -87,6 +87,8 @@ pub struct Program {
     pub name: &'static str,
     /// Name and value of each constant that is set.
     pub constants: Vec<(String, Constant)>,
+    /// The shaper's rate at the start, bit/s; zero for none.
+    pub rate_bit_s: u64,
 }
 
 impl Program {
@@ -106,14 +108,10 @@ impl Program {
         }
         // A VLAN tag may be part of the packet.
         let largest = frames.mtu.saturating_add(frames.header + VLAN_TAG);
-        let shell = [
-            ("shape_rate", Constant::U64(shaper.rate.map_or(0, Rate::as_bps))),
-            ("shape_overhead", Constant::S32(shaper.overhead)),
-            ("largest_packet", Constant::U32(largest)),
-        ];
+        let shell = [("shape_overhead", Constant::S32(shaper.overhead)), ("largest_packet", Constant::U32(largest))];
         let mut constants = options(queue, shaper, frames);
         constants.extend(shell.map(|(name, constant)| (name.to_owned(), constant)));
-        Ok(Program { name: queue.name(), constants })
+        Ok(Program { name: queue.name(), constants, rate_bit_s: shaper.rate.map_or(0, Rate::as_bps) })
     }
 }
 
@@ -276,7 +274,7 @@ mod tests {
         let shaper = Shaper { rate: Some(Rate::mbit(10)), overhead: 18 };
         let shaped = program("cp", shaper).unwrap();
         assert_eq!(constant(&shaped, "opt_rate"), Constant::U64(10_000_000));
-        assert_eq!(constant(&shaped, "shape_rate"), Constant::U64(10_000_000));
+        assert_eq!(shaped.rate_bit_s, 10_000_000);
         assert_eq!(constant(&shaped, "shape_overhead"), Constant::S32(18));
         assert_eq!(constant(&shaped, "largest_packet"), Constant::U32(1518));
         let other = program("cp:rate=5mbit", shaper).unwrap();

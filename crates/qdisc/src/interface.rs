@@ -8,7 +8,7 @@ use crate::constants::{Frames, Program, Shaper};
 use crate::layout::Memory;
 use crate::machine::{self, Machine};
 use crate::names::{self, Direction};
-use crate::object;
+use crate::object::{self, RateMap};
 use crate::snapshot::Snapshot;
 use narrows_core::Rate;
 use narrows_core::queue::QueueConfig;
@@ -144,6 +144,8 @@ pub fn show(interface: Option<&str>) -> Result<Vec<Snapshot>, QdiscError> {
             Err(_) if !is_attached => continue,
             bytes => bytes?,
         };
+        let rate = object::rate(&pins(&key)).map(|rate| Some(rate).filter(|rate| *rate > 0));
+        let attachment = Attachment { rate_bit_s: rate.unwrap_or(attachment.rate_bit_s), ..attachment };
         let memory = Memory { layout: &attachment.layout, bytes: &bytes };
         snapshots.push(Snapshot::new(&attachment, is_attached, &memory, now).map_err(QdiscError::Failed)?);
     }
@@ -151,6 +153,22 @@ pub fn show(interface: Option<&str>) -> Result<Vec<Snapshot>, QdiscError> {
         Some(interface) if snapshots.is_empty() => Err(nothing_at(interface)),
         _ => Ok(snapshots),
     }
+}
+
+/// The rate of the shaper of what is attached, to change it.
+///
+/// # Errors
+/// When nothing is attached there.
+pub fn rate_map(interface: &str, direction: Direction) -> Result<RateMap, QdiscError> {
+    RateMap::open(&pins(&names::key(interface, direction, machine::network_namespace())))
+}
+
+/// Whether there is such an interface.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn exists(interface: &str) -> Result<bool, QdiscError> {
+    Ok(Host::open()?.list()?.iter().any(|device| device.name == interface))
 }
 
 /// The attachments of this network namespace.

@@ -32,3 +32,5 @@ pub mod machine;
 mod object;
 
 pub use error::QdiscError;
+#[cfg(all(feature = "bpf", target_os = "linux"))]
+pub use object::RateMap;

@@ -8,6 +8,7 @@ use libbpf_rs::btf::{Btf, BtfKind, BtfType, HasSize};
 use libbpf_rs::{
     ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, PrintLevel, set_print,
 };
+use narrows_core::Rate;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,9 +18,10 @@ use std::sync::{Mutex, PoisonError};
 /// The programs by name.
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-/// The file of the registration under an attachment's folder, and that of the program's variables.
+/// The files under an attachment's folder: the registration, the program's variables and the shaper's rate.
 const LINK: &str = "link";
 const MEMORY: &str = "memory";
+const RATE: &str = "rate";
 
 /// A qdisc that the kernel knows by name. It is forgotten when the last one of this value and its pins is gone.
 pub(super) struct Registered {
@@ -57,10 +59,11 @@ impl Registered {
     pub(super) fn pin(&mut self, folder: &Path) -> Result<(), QdiscError> {
         let failed = |error: &dyn std::fmt::Display| QdiscError::failed(&format!("pin in {}", folder.display()), error);
         fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-        let mut maps = self.object.maps_mut();
-        let memory = maps.find(|map| map.name().as_encoded_bytes().ends_with(SECTION.as_bytes()));
-        let mut memory = memory.ok_or_else(|| QdiscError::Failed(format!("the BPF program has no {SECTION}")))?;
-        memory.pin(folder.join(MEMORY)).map_err(|error| failed(&error))?;
+        for (section, file) in [(SECTION, MEMORY), (RATE_SECTION, RATE)] {
+            let map = self.object.maps_mut().find(|map| map.name().as_encoded_bytes().ends_with(section.as_bytes()));
+            let mut map = map.ok_or_else(|| QdiscError::Failed(format!("the BPF program has no {section}")))?;
+            map.pin(folder.join(file)).map_err(|error| failed(&error))?;
+        }
         self.link.pin(folder.join(LINK)).map_err(|error| failed(&error))
     }
 }
@@ -75,7 +78,7 @@ pub(super) fn unpin(folder: &Path) -> io::Result<()> {
         }
         fs::remove_file(&link)?;
     }
-    for path in [folder.join(MEMORY), folder.to_owned()] {
+    for path in [folder.join(MEMORY), folder.join(RATE), folder.to_owned()] {
         let removed = if path == folder { fs::remove_dir(&path) } else { fs::remove_file(&path) };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -87,11 +90,40 @@ pub(super) fn unpin(folder: &Path) -> io::Result<()> {
 
 /// A copy of a program's variables.
 pub(super) fn memory(folder: &Path) -> Result<Vec<u8>, QdiscError> {
-    let path = folder.join(MEMORY);
+    value(&folder.join(MEMORY))
+}
+
+/// The shaper's rate, bit/s; zero for none. `None` for a program of an earlier version, whose rate cannot change.
+pub(super) fn rate(folder: &Path) -> Option<u64> {
+    let bytes = value(&folder.join(RATE)).ok()?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+fn value(path: &Path) -> Result<Vec<u8>, QdiscError> {
     let failed = |error: &dyn std::fmt::Display| QdiscError::failed(&format!("read {}", path.display()), error);
-    let map = MapHandle::from_pinned_path(&path).map_err(|error| failed(&error))?;
+    let map = MapHandle::from_pinned_path(path).map_err(|error| failed(&error))?;
     let found = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|error| failed(&error))?;
     found.ok_or_else(|| failed(&"it is empty"))
+}
+
+/// The rate of a program's shaper, to change it while packets pass.
+pub struct RateMap(MapHandle);
+
+impl RateMap {
+    pub(super) fn open(folder: &Path) -> Result<RateMap, QdiscError> {
+        let path = folder.join(RATE);
+        let map = MapHandle::from_pinned_path(&path);
+        map.map(RateMap).map_err(|error| QdiscError::failed(&format!("open {}", path.display()), error))
+    }
+
+    /// Sets it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn set(&self, rate: Rate) -> Result<(), QdiscError> {
+        let written = self.0.update(&0u32.to_ne_bytes(), &rate.as_bps().to_ne_bytes(), MapFlags::ANY);
+        written.map_err(|error| QdiscError::failed("change the shaper's rate", error))
+    }
 }
 
 /// Where a program's variables are.
@@ -114,9 +146,10 @@ pub(super) fn layout(program: &Program) -> Result<Layout, QdiscError> {
     Ok(Layout { variables })
 }
 
-/// The object's section of variables that are zero at first, and that of its options.
+/// The object's section of variables that are zero at first, that of its options, and that of the shaper's rate.
 const SECTION: &str = ".bss";
 const OPTIONS: &str = ".rodata";
+const RATE_SECTION: &str = ".data.rate";
 
 fn broken(program: &Program, fault: &str) -> QdiscError {
     QdiscError::Failed(format!("the BPF program {} of this build {fault}", program.name))
@@ -146,9 +179,10 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
     let btf = btf(program)?;
     let options: BTreeMap<String, (u32, BtfType<'_>)> =
         section(&btf, OPTIONS).map(|(name, offset, ty)| (name, (offset, ty))).collect();
-    let (mut has_options, mut has_name) = (false, false);
+    let (mut has_options, mut has_name, mut has_rate) = (false, false, false);
     for mut map in object.maps_mut() {
-        let is_options = map.name().as_encoded_bytes().ends_with(OPTIONS.as_bytes());
+        let ends_with = |section: &str| map.name().as_encoded_bytes().ends_with(section.as_bytes());
+        let (is_options, is_rate) = (ends_with(OPTIONS), ends_with(RATE_SECTION));
         let is_ops = map.map_type() == MapType::StructOps;
         let Some(memory) = map.initial_value_mut() else { continue };
         if is_ops {
@@ -158,6 +192,9 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
             field.fill(0);
             field[..id.len()].copy_from_slice(id.as_bytes());
             has_name = true;
+        } else if is_rate && memory.len() >= size_of::<u64>() {
+            memory[..size_of::<u64>()].copy_from_slice(&program.rate_bit_s.to_ne_bytes());
+            has_rate = true;
         } else if is_options {
             for (name, value) in &program.constants {
                 let value = value.bytes();
@@ -175,8 +212,8 @@ fn prepared(program: &Program, id: &str) -> Result<OpenObject, QdiscError> {
             has_options = true;
         }
     }
-    if !has_options || !has_name {
-        return Err(broken(program, "has no options or no Qdisc_ops"));
+    if !has_options || !has_name || !has_rate {
+        return Err(broken(program, "has no options, no rate or no Qdisc_ops"));
     }
     Ok(object)
 }
@@ -281,7 +318,6 @@ mod tests {
     use crate::constants::{Frames, PROGRAMS, Shaper};
     use crate::layout::Memory;
     use crate::snapshot::Snapshot;
-    use narrows_core::Rate;
     use narrows_core::queue::QueueConfig;
     use narrows_core::registry::Registered;
 
@@ -302,6 +338,8 @@ mod tests {
                 let Some(memory) = map.initial_value() else { continue };
                 if map.map_type() == MapType::StructOps {
                     assert_eq!(&memory[..8], b"nw_x.7\0\0", "{name}");
+                } else if map.name().as_encoded_bytes().ends_with(RATE_SECTION.as_bytes()) {
+                    assert_eq!(memory, 10_000_000u64.to_ne_bytes(), "{name}: alone in its map");
                 } else if map.name().as_encoded_bytes().ends_with(OPTIONS.as_bytes()) {
                     // Each option has its own place: together they are what was asked for.
                     for (option, value) in &program.constants {

@@ -1,4 +1,5 @@
 //! The commands, where they can be had.
+use super::autorate::{Autorate, Following};
 use super::{Attach, Detach, Show, Status};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -21,6 +22,7 @@ use std::time::Duration;
 const FLOWS: usize = 20;
 /// From one look to the next.
 const LOOK: Duration = Duration::from_secs(1);
+const FOLLOWED: Span = Span::s(1);
 /// A watchdog looks once a second; a slow link may take a second for one packet.
 const MIN_PATIENCE: Span = Span::s(2);
 const MAX_PATIENCE: Span = Span::s(3600);
@@ -38,13 +40,16 @@ impl From<QdiscError> for Failure {
 
 /// `narrows qdisc attach`.
 pub(super) fn attach(args: &Attach) -> Result<(), Failure> {
+    let queue = queue(&args.queue, &args.set)?;
+    let autorate = Autorate::read(args, &queue)?;
     let rate = args.rate.as_deref().map(|rate| shorthand::rate("--rate", rate)).transpose().map_err(Failure::usage)?;
+    let rate = autorate.as_ref().map(|autorate| autorate.start).or(rate);
     let shaper = Shaper { rate, overhead: args.overhead };
     shaper.validate().map_err(Failure::usage)?;
     let direction = if args.ifb { Direction::Ingress } else { Direction::Egress };
-    let queue = queue(&args.queue, &args.set)?;
     let patience = args.watchdog.as_deref().map(patience).transpose()?;
-    if patience.is_some() {
+    let found = autorate.as_ref().map(|autorate| autorate.find(&args.interface)).transpose()?;
+    if patience.is_some() || autorate.is_some() {
         interrupt::install()?;
     }
     let request = Request { interface: args.interface.clone(), direction, queue, shaper, replace: args.replace };
@@ -54,7 +59,18 @@ pub(super) fn attach(args: &Attach) -> Result<(), Failure> {
     let shaped = rate.map_or_else(|| "not shaped".to_owned(), |rate| format!("shaped to {rate}"));
     let Request { interface, queue, .. } = &request;
     term::print(&format!("{interface}: {queue} is attached to its {direction}, {shaped}\n"))?;
-    patience.map_or(Ok(()), |patience| watch_over(interface, direction, patience))
+    let follow = |(autorate, found): (&Autorate, _)| {
+        let device = interface::attached()?.into_iter().find(|a| a.interface == *interface && a.direction == direction);
+        let device = device.map_or_else(|| interface.clone(), |attached| attached.device);
+        let map = interface::rate_map(interface, direction)?;
+        let set_rate = Box::new(move |rate| Ok(map.set(rate)?));
+        Following::start(autorate, found, (interface, &device, args.ifb), set_rate)
+    };
+    let following = autorate.as_ref().zip(found).map(follow).transpose()?;
+    if patience.is_none() && following.is_none() {
+        return Ok(());
+    }
+    watch_over(interface, direction, patience, following)
 }
 
 /// The time that a queue may make no progress.
@@ -67,29 +83,49 @@ fn patience(text: &str) -> Result<Span, Failure> {
     Err(Failure::usage(format!("--watchdog: {patience} is not allowed; allowed: {MIN_PATIENCE} to {MAX_PATIENCE}")))
 }
 
-/// Looks at the queue each second. Detaches it when it makes no progress, and on Ctrl-C; ends when somebody else has detached it.
-fn watch_over(interface: &str, direction: Direction, patience: Span) -> Result<(), Failure> {
-    let mut watchdog = Watchdog::new(patience.as_secs_f64());
+/// Looks at the queue each second, while its rate follows the link. Detaches it when it makes no progress, and on Ctrl-C; ends when somebody
+/// else has detached it or the interface is gone.
+fn watch_over(
+    interface: &str,
+    direction: Direction,
+    patience: Option<Span>,
+    mut following: Option<Following>,
+) -> Result<(), Failure> {
+    let mut watchdog = patience.map(|patience| Watchdog::new(patience.as_secs_f64()));
+    let ends = if following.is_some() { "--autorate" } else { "its watchdog" };
     let detach = || {
         let lines = interface::detach(interface, Some(direction))?;
         term::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())
     };
+    let mut failed = None;
     loop {
         let attached = interface::attached()?.iter().any(|a| a.interface == interface && a.direction == direction);
         let snapshots = if attached { interface::show(Some(interface))? } else { Vec::new() };
         let Some(now) = snapshots.iter().find(|now| now.direction == direction && now.attached) else {
-            term::note(&format!("narrows: {interface}: the queue is not there any more; its watchdog ends"));
+            if following.is_some() && !interface::exists(interface)? {
+                detach()?;
+                return Err(Failure::other(format!("{interface} is gone, and the queue with it")));
+            }
+            term::note(&format!("narrows: {interface}: the queue is not there any more; {ends} ends"));
             return Ok(());
         };
-        if let Some(Stuck { packets, for_s }) = watchdog.look(now) {
+        if let Some(error) = failed {
+            detach()?;
+            return Err(error);
+        }
+        if let Some(Stuck { packets, for_s }) = watchdog.as_mut().and_then(|watchdog| watchdog.look(now)) {
             detach()?;
             let queue = &now.queue;
             return Err(Failure::other(format!(
                 "{interface}: none of the {packets} packets in {queue} had left for {for_s:.0} s, so it was detached"
             )));
         }
-        if interrupted_while_waiting() {
-            return detach();
+        let waited = following.as_mut().map_or_else(|| Ok(interrupted_while_waiting()), |it| it.follow_for(FOLLOWED));
+        match waited {
+            Ok(true) => return detach(),
+            Ok(false) => {}
+            // It may be that the queue or the interface is gone.
+            Err(error) => failed = Some(error),
         }
     }
 }

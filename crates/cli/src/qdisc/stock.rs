@@ -13,24 +13,70 @@ const PORT: LinkHint = LinkHint { rate: Rate::gbit(1), rtt: Span::ms(100), mtu: 
 /// The header of an Ethernet frame, from which `stab` counts; `cake` counts from the IP packet.
 const ETHERNET: i32 = 14;
 
-/// Refuses a queue of Linux with the commands that put it on the interface.
-pub(super) fn refuse(args: &Attach) -> Result<(), Failure> {
+/// Our queues that are BPF programs.
+const PROGRAMS: [&str; 3] = ["cocoa", "cp", "lfq"];
+
+/// The queue, if `tc` is to attach it: one of Linux, or with `--autorate` one of our modules.
+pub(super) fn queue(args: &Attach) -> Option<QueueConfig> {
     // What cannot be read is refused by what reads all of it.
-    let Ok([queue]) =
-        shorthand::queues("QUEUE", &args.queue).map_or(Err(()), |queues| <[_; 1]>::try_from(queues).map_err(|_| ()))
-    else {
-        return Ok(());
-    };
-    if is_ours(&queue) {
-        return Ok(());
-    }
+    let [queue] = <[_; 1]>::try_from(shorthand::queues("QUEUE", &args.queue).ok()?).ok()?;
+    let is_attached = PROGRAMS.contains(&queue.name()) || is_ours(&queue) && args.autorate.is_none();
+    let has_commands = || args.autorate.is_some() || commands(args, queue.clone(), None).is_ok();
+    (!is_attached && has_commands()).then_some(queue)
+}
+
+/// Refuses a queue of Linux with the commands that put it on the interface; with `--autorate` does it, and follows the link.
+pub(super) fn attach(args: &Attach, queue: QueueConfig) -> Result<(), Failure> {
     let rate = args.rate.as_deref().map(|rate| shorthand::rate("--rate", rate)).transpose().map_err(Failure::usage)?;
+    if args.autorate.is_some() {
+        return follow(args, queue);
+    }
     let name = queue.name();
-    let Ok(lines) = commands(args, queue, rate) else { return Ok(()) };
+    let lines = commands(args, queue, rate).map_err(Failure::usage)?;
     let received = if args.ifb { "; for what it receives: `narrows advise`" } else { "" };
     let lines = lines.join(" && ");
-    Err(Failure::usage(format!("QUEUE: {name} is part of Linux; allowed: cocoa, cp, lfq; write `{lines}`{received}")))
+    let allowed = PROGRAMS.join(", ");
+    Err(Failure::usage(format!("QUEUE: {name} is part of Linux; allowed: {allowed}; write `{lines}`{received}")))
 }
+
+#[cfg(not(all(any(feature = "bpf", feature = "host"), target_os = "linux")))]
+fn follow(_: &Attach, _: QueueConfig) -> Result<(), Failure> {
+    Err(Failure::usage(
+        "--autorate: this build or this system has no queues on interfaces; allowed: Linux, with the feature host",
+    ))
+}
+
+/// Attaches the queue below a shaper, follows the link until Ctrl-C, and detaches it.
+#[cfg(all(any(feature = "bpf", feature = "host"), target_os = "linux"))]
+fn follow(args: &Attach, queue: QueueConfig) -> Result<(), Failure> {
+    use super::autorate::Autorate;
+    let (name, interface) = (queue.name(), args.interface.as_str());
+    let for_programs = [(args.ifb, "--ifb"), (args.replace, "--replace"), (args.watchdog.is_some(), "--watchdog")];
+    if let Some((_, flag)) = for_programs.iter().find(|(is_given, _)| *is_given) {
+        let allowed = PROGRAMS.join(", ");
+        return Err(Failure::usage(format!(
+            "{flag}: {name} is attached by `tc`; allowed with --autorate: for {allowed}"
+        )));
+    }
+    let Some(autorate) = Autorate::read(args, &queue)? else { return Ok(()) };
+    let lines = commands(args, queue, Some(autorate.start)).map_err(Failure::usage)?;
+    let mut shaper = shaper::Shaper::find(interface)?;
+    let found = autorate.find(interface)?;
+    crate::interrupt::install()?;
+    shaper.put(&lines)?;
+    let start = autorate.start;
+    crate::term::print(&format!("{interface}: {name} is attached to its egress, shaped to {start}\n"))?;
+    let followed = shaper.follow(&autorate, found);
+    let is_detached = shaper.remove()?;
+    followed?;
+    if is_detached {
+        crate::term::print(&format!("{interface}: {name} is detached from its egress\n"))?;
+    }
+    Ok(())
+}
+
+#[cfg(all(any(feature = "bpf", feature = "host"), target_os = "linux"))]
+mod shaper;
 
 fn commands(args: &Attach, queue: QueueConfig, rate: Option<Rate>) -> Result<Vec<String>, String> {
     let hint = LinkHint { rate: rate.unwrap_or(PORT.rate), ..PORT };

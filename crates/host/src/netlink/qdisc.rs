@@ -93,11 +93,25 @@ impl Netlink {
         let mut message = TcMessage::with_index(index as i32);
         message.header.parent = TcHandle::ROOT;
         message.header.handle = handle.into();
-        message.attributes.push(TcAttribute::Kind(kind.into()));
-        if !options.is_empty() {
-            message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options.to_vec())));
-        }
+        message.attributes = with_options(kind, options);
         self.change(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Changes options of the discipline at a device's root, which is of this kind.
+    pub(crate) fn change_root(&mut self, index: u32, kind: &str, options: &[u8]) -> io::Result<()> {
+        let mut message = TcMessage::with_index(index as i32);
+        message.header.parent = TcHandle::ROOT;
+        message.attributes = with_options(kind, options);
+        self.change(RouteNetlinkMessage::NewQueueDiscipline(message), 0)
+    }
+
+    /// Changes options of a class.
+    pub(crate) fn change_class(&mut self, index: u32, class: TcHandle, kind: &str, options: &[u8]) -> io::Result<()> {
+        let mut message = TcMessage::with_index(index as i32);
+        message.header.parent = TcHandle { minor: 0, ..class };
+        message.header.handle = class;
+        message.attributes = with_options(kind, options);
+        self.change(RouteNetlinkMessage::NewTrafficClass(message), 0)
     }
 
     /// Takes the discipline off a device's root. The kernel puts its default there.
@@ -150,6 +164,14 @@ impl Netlink {
 const TCA_OPTIONS: u16 = 2;
 /// linux/if_ether.h.
 const ETH_P_ALL: u16 = 3;
+
+fn with_options(kind: &str, options: &[u8]) -> Vec<TcAttribute> {
+    let mut attributes = vec![TcAttribute::Kind(kind.into())];
+    if !options.is_empty() {
+        attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options.to_vec())));
+    }
+    attributes
+}
 
 fn clsact(index: u32) -> TcMessage {
     let mut message = TcMessage::with_index(index as i32);

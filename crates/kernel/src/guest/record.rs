@@ -335,7 +335,13 @@ mod tests {
         let scenario = Scenario::parse(text, "lossy.toml", &NoTraces).expect("it is legal");
         let (start, at) = (Time::ZERO, |s| Time::ZERO + Span::s(s));
         let counters = |packets, drops, backlog, lost| Counters {
-            queue: QdiscStats { packets, bytes: u64::from(packets) * 1000, drops, backlog },
+            queue: QdiscStats {
+                packets,
+                bytes: u64::from(packets) * 1000,
+                drops,
+                backlog,
+                backlog_bytes: backlog * 1000,
+            },
             lost,
             policed: 0,
         };

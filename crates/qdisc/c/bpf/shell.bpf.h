@@ -27,11 +27,14 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* The shaper's rate in bit/s; zero for none. Overhead is added to each packet's length, bytes. */
+/*
+ * The shaper's rate in bit/s; zero for none. It is in a map of its own, whose one value a program may write while packets
+ * pass. Overhead is added to each packet's length, bytes.
+ */
 #ifndef NW_SHAPE_RATE
 #define NW_SHAPE_RATE 0
 #endif
-const volatile u64 shape_rate = NW_SHAPE_RATE;
+volatile u64 shape_rate SEC(".data.rate") = NW_SHAPE_RATE;
 const volatile s32 shape_overhead = 0;
 /* Packets longer than this are several that were joined (GSO, GRO), bytes with the link header; zero to count none. */
 const volatile u32 largest_packet = 0;
@@ -190,16 +193,17 @@ static __always_inline bool is_shaped(struct Qdisc *sch, u64 now)
 /* A packet leaves. A watchdog that comes up to a millisecond late costs no rate. */
 static __always_inline void account_sent(u32 len, u64 now)
 {
+	u64 rate = shape_rate;
 	s64 size;
 
 	sent_packets++;
 	sent_bytes += len;
-	if (!shape_rate)
+	if (!rate)
 		return;
 	size = (s64)len + shape_overhead;
 	if (next_tx + 1000000 < now)
 		next_tx = now;
-	next_tx += (u64)(size > 1 ? size : 1) * 8000000000ull / shape_rate;
+	next_tx += (u64)(size > 1 ? size : 1) * 8000000000ull / rate;
 }
 
 static __always_inline void account_queued(struct Qdisc *sch, u32 len)

@@ -4,11 +4,11 @@
 # Run as root on a machine with nothing to lose, such as a virtual machine: Linux 6.16 or later with CONFIG_NET_SCH_BPF; iproute2,
 # iperf3, jq and narrows (built with --features bpf) in PATH; veth, ifb, sch_ingress, cls_matchall and act_mirred loaded or
 # loadable. Prints a line for each check, `ok` or `FAILED`, and ends with 1 if one failed. `attach.sh PART...` runs only those parts:
-# rates refusals lifecycle killed pair ingress namespace watchdog repeated; `attach.sh quick [PART...]` repeats less often.
+# rates refusals lifecycle killed pair ingress namespace watchdog autorate repeated; `attach.sh quick [PART...]` repeats less often.
 #
 # `boot.sh -k 7.2 -p NARROWS attach.sh` runs it in a virtual machine on a kernel of the lab's folder.
 #
-# loads: veth dummy ifb sch_ingress cls_matchall act_mirred
+# loads: veth dummy ifb sch_ingress cls_matchall act_mirred sch_tbf sch_htb sch_cake
 # programs: iperf3 jq
 set -u
 failures=0
@@ -309,8 +309,101 @@ watchdog() {
     untouched "a watchdog that was ended"
 }
 
+# A modem behind v0 that carries 20, then 5, then 20 Mbit/s, with a buffer of 500 kB: v0 (10.0.2.1) to m1 in the namespace m, which forwards to
+# the namespace f (10.0.3.2). The shaper's rate has to follow; what waits in the modem is what tbf shows.
+modem_up() {
+    ip netns add m; ip netns add f
+    ip link add s0 type veth peer name m1 netns m
+    ip -n m link add m2 type veth peer name f1 netns f
+    ip addr add 10.0.2.1/24 dev s0; ip link set s0 up
+    ip -n m addr add 10.0.2.2/24 dev m1; ip -n m link set m1 up
+    ip -n m addr add 10.0.3.1/24 dev m2; ip -n m link set m2 up
+    ip -n f addr add 10.0.3.2/24 dev f1; ip -n f link set f1 up
+    ip -n f route add default via 10.0.3.1
+    ip route add 10.0.3.0/24 via 10.0.2.2
+    ip netns exec m sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+    ip netns exec f iperf3 -s -D
+    modem add 20
+    sleep 0.5
+}
+modem() { ip netns exec m tc qdisc $1 dev m2 root tbf rate $2mbit burst 5000 limit 500000; }
+modem_down() { ip netns del m; ip netns del f; ip link del s0 2>/dev/null; }
+
+# The shaper's rate, kbit/s, and what waits in the modem, kB.
+shaped() {
+    case $1 in
+    cake) tc -j qdisc show dev s0 | jq '.[0].options.bandwidth * 8 / 1000 | round' ;;
+    *) narrows qdisc show s0 --json | jq '.[0].rate_bit_s / 1000 | round' ;;
+    esac
+}
+modem_waits() { ip netns exec m tc -s -j qdisc show dev m2 | jq '.[0].backlog / 1000 | round'; }
+
+# wait_for TEXT FILE: until the file contains the text, for 5 s.
+wait_for() {
+    tries=0
+    until grep -qF "$1" "$2" || [ $tries -ge 100 ]; do sleep 0.05; tries=$((tries + 1)); done
+}
+
+# follows NAME LINK SECONDS: after this time the rate is the link's within 15 %, and less than 40 ms wait in the modem.
+follows() {
+    sleep $3
+    rates='' most=0
+    for look in 1 2; do
+        sleep 0.1
+        rates="$rates $(shaped $1)"
+        waits=$(modem_waits)
+        [ "$waits" -gt $most ] && most=$waits
+    done
+    mean=$(echo $rates | tr ' ' '\n' | awk '{ sum += $1 } END { printf "%d", sum / NR }')
+    say "        $1, link $2 Mbit/s: shaped to$rates kbit/s; at most $most kB in the modem"
+    within "$1 follows $2 Mbit/s" "$mean" $(($2 * 1000)) 0.15
+    check "$1: less than 40 ms wait in the modem: $((most * 8 / $2)) ms" [ $((most * 8 / $2)) -lt 40 ]
+}
+
+autorate() {
+    modem_up
+    refused 2 '--min: cannot be 9mbit; allowed: at most --max, which is 5mbit' narrows qdisc attach s0 cocoa --autorate --min 9mbit --max 5mbit
+    refused 2 'Write --min 5mbit --max 100mbit' narrows qdisc attach s0 cocoa --autorate
+    refused 2 'unknown autorate "drian"; allowed: drain, cake_autorate (did you mean "drain"?)' narrows qdisc attach s0 cocoa --autorate drian --min 1mbit --max 5mbit
+    refused 2 '--reflector: s0 has no default route' narrows qdisc attach s0 cocoa --autorate --min 1mbit --max 5mbit
+    refused 2 '10.0.2.77 answers neither' narrows qdisc attach s0 cocoa --autorate --min 1mbit --max 5mbit --reflector 10.0.2.77
+    refused 2 "probes would wait" narrows qdisc attach s0 cp --autorate --min 1mbit --max 5mbit --reflector 10.0.3.2
+    for queue in cocoa cake; do
+        narrows qdisc attach s0 $queue --autorate --rate 10mbit --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
+        auto=$!
+        # A connection that is open before `attach` sends joined packets.
+        wait_for 'is attached' /tmp/auto
+        iperf3 -c 10.0.3.2 -t 60 >/tmp/iperf 2>&1 &
+        traffic=$!
+        follows $queue 20 1.3
+        modem change 5
+        follows $queue 5 1
+        modem change 20
+        [ $queue = cake ] || follows $queue 20 1.3
+        kill $traffic; wait $traffic 2>/dev/null
+        ip link set s0 down; sleep 0.2; ip link set s0 up
+        ip route replace 10.0.3.0/24 via 10.0.2.2
+        check "$queue: packets pass after the link was down" ping -c 2 -i 0.2 -W 1 10.0.3.2
+        check "$queue: --autorate has survived it" kill -0 $auto
+        kill -TERM $auto; wait $auto; code=$?
+        check "$queue: it detaches on SIGTERM and ends with 0: $code" [ $code -eq 0 ]
+        says "$queue: it says so" 'is detached' cat /tmp/auto
+        check "$queue: nothing is left" [ "$(tc qdisc show dev s0 | grep -cE 'cake|nw_|htb')" -eq 0 ]
+    done
+    cat /tmp/auto
+    narrows qdisc attach s0 cocoa --autorate --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
+    auto=$!
+    wait_for 'is attached' /tmp/auto
+    ip link del s0
+    wait $auto; code=$?
+    check "it ends with 1 when the interface vanishes: $code" [ $code -eq 1 ]
+    says "it says so" 's0 is gone, and the queue with it' cat /tmp/auto
+    modem_down
+    untouched "autorate"
+}
+
 topology
-for part in ${*:-rates refusals lifecycle killed pair ingress namespace watchdog repeated}; do
+for part in ${*:-rates refusals lifecycle killed pair ingress namespace watchdog autorate repeated}; do
     say "== $part"
     case $part in
     killed) killed ''; killed --ifb ;;
