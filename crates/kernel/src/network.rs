@@ -58,6 +58,8 @@ pub const IN_SIDE: &str = "router";
 const COUNTERS: [&str; 3] = ["sch_ingress", "cls_flower", "act_gact"];
 /// The modules of a policer.
 const POLICER: [&str; 3] = ["sch_ingress", "cls_matchall", "act_police"];
+/// Those of one that marks, in addition.
+const MARKER: [&str; 3] = ["cls_flower", "act_skbmod", "act_gact"];
 /// Routing tables of devices begin here.
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
@@ -120,6 +122,9 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
                 let line = netem::policer(&pair, spec, police);
                 hops[hop].push(pairs.add(pair, MTU, line));
                 modules.extend(POLICER.map(str::to_owned));
+                if police.exceed == Exceed::Mark {
+                    modules.extend(MARKER.map(str::to_owned));
+                }
             }
             let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &queue));
             devices[hop] = Some(device.clone());
@@ -203,24 +208,26 @@ fn gso_max_segs(scenario: &Scenario) -> Result<u32, String> {
 
 fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
     let refuse = |what: &str| Err(format!("hop \"{}\": {what}", hop.name));
+    if hop.autorate.is_some() {
+        return refuse(
+            "no program of the kernel's world changes a shaper's rate by `autorate`; allowed in the kernel's world: a rate without a mechanism",
+        );
+    }
     if hop.mechanism.is_some() {
         return refuse("Linux has no link with a `mechanism`; allowed in the kernel's world: a rate alone");
     }
     match &hop.rate {
         RateSpec::Trace { .. } => {
-            refuse("Linux has no link with delivery opportunities; allowed in the kernel's world: a rate")
+            refuse("`rate`: Linux has no link with delivery opportunities; allowed in the kernel's world: a rate")
         }
         RateSpec::Schedule(steps) if steps.iter().any(|&(_, rate)| rate < Rate::kbit(8)) => {
-            refuse("`htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
+            refuse("`rate`: `htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
         }
         RateSpec::Schedule(_) if hop.overhead.0 > 256 => {
-            refuse("allowed in the kernel's world: an overhead of at most 256B")
+            refuse("`overhead`: allowed in the kernel's world: at most 256B")
         }
         RateSpec::Schedule(_) if hop.atm == Atm::Ptm => {
-            refuse("`htb` does not know PTM; allowed in the kernel's world: `atm = \"noatm\"` or `\"atm\"`")
-        }
-        RateSpec::Schedule(_) if hop.police.is_some_and(|police| police.exceed == Exceed::Mark) => {
-            refuse("`police` marks no packets; allowed in the kernel's world: a policer that drops")
+            refuse("`atm`: `htb` does not know PTM; allowed in the kernel's world: `atm = \"noatm\"` or `\"atm\"`")
         }
         RateSpec::Schedule(_) if gso_max_segs > 1 && hop.framing() != ETHERNET_HEADER => refuse(&format!(
             "with other frames than Ethernet's, Linux counts the headers of a packet of several segments once; allowed in the \
@@ -524,7 +531,7 @@ mod tests {
             let words = format!("{}{}", network.router, network.queues);
             assert!(words.contains(expected), "no {expected:?} in\n{words}");
         }
-        assert!(with("atm = \"ptm\"").is_err_and(|said| said.contains("`htb` does not know PTM")));
+        assert!(with("atm = \"ptm\"").is_err_and(|said| said.contains("`atm`: `htb` does not know PTM")));
     }
 
     #[test]
@@ -567,7 +574,11 @@ mod tests {
         assert!(POLICER.iter().all(|module| policed.modules.iter().any(|known| known == module)));
         assert!(policed.router.contains("rule add pref 1 iif side0 lookup 1000\nrule add pref 2 iif side1 lookup"));
         let marks = made(&format!("{LINK}police = \"rate 5mbit burst 100kb conform-exceed mark\"\n{flow}"));
-        assert!(marks.is_err_and(|said| said.contains("`police` marks no packets")));
+        let marks = marks.expect("it is allowed");
+        assert!(MARKER.iter().all(|module| marks.modules.iter().any(|known| known == module)));
+        let filters: Vec<&str> = marks.queues.lines().filter(|line| line.starts_with("filter ")).collect();
+        assert!(filters.len() == 6 && filters[0].ends_with("conform-exceed continue/ok"), "{filters:#?}");
+        assert!(filters[5].ends_with("pref 6 matchall action drop"), "{filters:#?}");
     }
 
     #[test]
@@ -675,11 +686,76 @@ mod tests {
         let outage = "[[hop]]\nname = \"link\"\nrate = [{ at = \"0s\", rate = \"1mbit\" }, { at = \"5s\", rate = \"0bit\" }, { at = \"6s\", rate = \"1mbit\" }]\nqueue = \"fifo\"\n";
         assert_eq!(
             with(outage).as_deref(),
-            Some("hop \"link\": `htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
+            Some("hop \"link\": `rate`: `htb` has no outages; allowed in the kernel's world: a rate of at least 8kbit")
         );
         let trace = "[[hop]]\nname = \"link\"\nrate = { aggregate = 10, mean = \"10mbit\" }\nqueue = \"fifo\"\n";
         assert!(with(trace).is_some_and(|e| e.contains("delivery opportunities")));
         let gsp = "[[hop]]\nname = \"link\"\nrate = \"1mbit\"\nqueue = \"gsp\"\n";
         assert!(with(gsp).is_some_and(|e| e.starts_with("hop \"link\": Linux has no queue \"gsp\"")));
+    }
+
+    /// Every key of a hop, with values that the kernel's world carries out, and those that it refuses.
+    const KEYS: &[(&str, &[&str], &[&str])] = &[
+        ("name", &[], &[]),
+        (
+            "rate",
+            &["\"20mbit\""],
+            &[
+                "{ aggregate = 10, mean = \"10mbit\" }",
+                "[{ at = \"0s\", rate = \"1mbit\" }, { at = \"5s\", rate = \"0bit\" }, { at = \"6s\", rate = \"1mbit\" }]",
+            ],
+        ),
+        ("mechanism", &[], &["\"leo\"", "\"docsis\"", "\"wifi\"", "\"cellular\""]),
+        ("autorate", &[], &["\"fixed\"", "\"cake_autorate\"", "\"drain\"", "\"oracle\""]),
+        ("queue", &["\"fifo\"", "\"cake\""], &["\"gsp\""]),
+        ("delay", &["\"10ms\"", "[{ at = \"0s\", delay = \"10ms\" }, { at = \"5s\", delay = \"20ms\" }]"], &[]),
+        ("jitter", &["\"2ms\""], &[]),
+        ("distribution", &["\"uniform\"", "\"normal\"", "\"pareto\"", "\"paretonormal\""], &[]),
+        ("overtake", &["true"], &[]),
+        ("overhead", &["\"18B\"", "\"256B\""], &["\"257B\""]),
+        ("mpu", &["\"64B\""], &[]),
+        ("atm", &["\"noatm\"", "\"atm\""], &["\"ptm\""]),
+        ("loss", &["0.01", "\"1% 25%\"", "\"gemodel 1% 10% 70% 0.1%\""], &[]),
+        ("duplicate", &["\"1%\""], &[]),
+        ("corrupt", &["\"1% 10%\""], &[]),
+        ("reorder", &["\"25% 50% gap 5\""], &[]),
+        ("delay_limit", &["\"1000p\""], &[]),
+        ("police", &["\"rate 5mbit burst 100kb\"", "\"rate 5mbit burst 100kb conform-exceed mark\""], &[]),
+        ("release", &["\"start\"", "\"end\""], &[]),
+        ("burst", &["\"3KB\""], &[]),
+    ];
+
+    #[test]
+    fn every_key_of_a_hop_is_carried_out_or_refused_by_name() {
+        let hop = narrows_scenario::keys::tables().into_iter().find(|table| table.name == "hop").expect("a table");
+        let keys: Vec<&str> = hop.keys.iter().map(|key| key.name).collect();
+        assert_eq!(keys, KEYS.iter().map(|key| key.0).collect::<Vec<_>>(), "a new key needs an answer here");
+        let with = |key: &str, value: &str| {
+            let mut pairs =
+                vec![("name", "\"link\""), ("rate", "\"10mbit\""), ("queue", "\"fifo\""), ("delay", "\"10ms\"")];
+            pairs.extend(match key {
+                "autorate" => Some(("mechanism", "\"leo\"")),
+                "burst" => Some(("release", "\"start\"")),
+                "distribution" | "overtake" => Some(("jitter", "\"2ms\"")),
+                _ => None,
+            });
+            pairs.retain(|pair| pair.0 != key);
+            pairs.push((key, value));
+            let hop: String = pairs.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+            made(&format!("[[hop]]\n{hop}[[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n")).err()
+        };
+        for (key, carried_out, refused) in KEYS {
+            for value in *carried_out {
+                assert_eq!(with(key, value), None, "{key} = {value}");
+            }
+            for value in *refused {
+                let said = with(key, value).unwrap_or_else(|| panic!("{key} = {value} is not refused"));
+                let names = said.contains(&format!("`{key}`")) || said.contains(&format!("no {key} "));
+                assert!(
+                    said.starts_with("hop \"link\": ") && names && said.contains("allowed in the kernel's world"),
+                    "{said}"
+                );
+            }
+        }
     }
 }

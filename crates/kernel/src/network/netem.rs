@@ -3,7 +3,7 @@ use super::{AT_ONCE, MTU, NETEM_LIMIT, beyond_ethernet, rate};
 use narrows_core::framing::Atm;
 use narrows_core::netem::{Chance, Loss, Reorder};
 use narrows_core::params::ParamValue as _;
-use narrows_core::policer::Police;
+use narrows_core::policer::{Exceed, Police};
 use narrows_core::propagation::Distribution;
 use narrows_core::{Bytes, Span, Time};
 use narrows_scenario::{Hop, Release};
@@ -125,9 +125,26 @@ pub(super) fn policer(pair: &str, hop: &Hop, police: &Police) -> String {
             format!(" mpu {mpu} overhead {overhead} linklayer {layer}")
         }
     };
-    format!(
+    let exceed = match police.exceed {
+        Exceed::Drop => "drop",
+        Exceed::Mark => "continue",
+    };
+    let filter = format!("filter add dev {device} ingress protocol");
+    let mut lines = format!(
         "qdisc add dev {device} clsact\n\
-         filter add dev {device} ingress protocol all pref 1 matchall \
-         action police rate {rate}bit burst {burst}b mtu 64kb{framing} conform-exceed drop/ok\n"
-    )
+         {filter} all pref 1 matchall \
+         action police rate {rate}bit burst {burst}b mtu 64kb{framing} conform-exceed {exceed}/ok\n"
+    );
+    if police.exceed == Exceed::Mark {
+        // What exceeds the rate goes on to these: either bit of the field says that a transport supports ECN.
+        for (version, bit) in [("ip", 1), ("ip", 2), ("ipv6", 1), ("ipv6", 2)] {
+            let pref = if version == "ip" { 1 + bit } else { 3 + bit };
+            let _ = writeln!(
+                lines,
+                "{filter} {version} pref {pref} flower ip_tos {bit}/{bit} action skbmod ecn pipe action pass"
+            );
+        }
+        let _ = writeln!(lines, "{filter} all pref 6 matchall action drop");
+    }
+    lines
 }
