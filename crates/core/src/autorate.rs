@@ -53,6 +53,10 @@ pub trait RateController: Sized {
     fn unconfirmed(&self) -> Option<Bytes> {
         None
     }
+    /// Whether it hands over only what the link needs to send as much as it can, which no real shaper knows.
+    fn sees_link(&self) -> bool {
+        false
+    }
     /// Time between probes; none are sent unless given.
     fn probes_every(&self) -> Option<Span>;
     /// Whether probes are sent at present.
@@ -109,6 +113,11 @@ macro_rules! controllers {
                 match self { $( AnyController::$Type(c) => c.unconfirmed(), )* }
             }
 
+            /// See [`RateController::sees_link`].
+            pub fn sees_link(&self) -> bool {
+                match self { $( AnyController::$Type(c) => c.sees_link(), )* }
+            }
+
             /// See [`RateController::probes_every`].
             pub fn probes_every(&self) -> Option<Span> {
                 match self { $( AnyController::$Type(c) => c.probes_every(), )* }
@@ -141,6 +150,7 @@ controllers! {
     fixed::Fixed, "A constant rate: nothing is controlled.";
     cake_autorate::CakeAutorate, "cake-autorate 3.2: up while load is high and probes are in time, down when they are late.";
     drain::Drain, "The rate at which probes show that the link drains, and a limit of unconfirmed bytes.";
+    oracle::Oracle, "A bound: a shaper that sees the link, and hands over what the link needs to send as much as it can.";
 }
 
 /// A rate times a factor of at least zero.

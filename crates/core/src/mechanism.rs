@@ -82,6 +82,8 @@ pub trait Mechanism: Sized {
     /// What may leave the queue now, in which these bytes wait. Not asked while nothing waits and every packet's arrival is known. After
     /// an answer with room it is asked again at once.
     fn opens(&mut self, now: Time, backlog: Bytes, flight: &Flight) -> Opens;
+    /// Bytes that have to wait at the link now for it to send as much as it can: one, so that it tries to send, and more at the moment at which it takes more.
+    fn needs(&mut self, now: Time) -> Bytes;
     /// This has left the queue; it may be nothing. Its whole packets are the last of the flight. The mechanism sets when packets
     /// arrive, in order.
     fn sends(&mut self, now: Time, burst: Burst, flight: &mut Flight);
@@ -131,6 +133,13 @@ macro_rules! mechanisms {
             pub fn opens(&mut self, now: Time, backlog: Bytes, flight: &Flight) -> Opens {
                 match self {
                     $( AnyMechanism::$Type(m) => m.opens(now, backlog, flight), )*
+                }
+            }
+
+            /// See [`Mechanism::needs`].
+            pub fn needs(&mut self, now: Time) -> Bytes {
+                match self {
+                    $( AnyMechanism::$Type(m) => m.needs(now), )*
                 }
             }
 

@@ -151,3 +151,14 @@ fn drain_stops_when_answers_stop() {
     let after = |autorate| saturated(autorate, link, 30).behind.iter().filter(|ms| **ms > 100.0).count();
     assert!(after("drain") * 4 < after("fixed:rate=38mbit"), "few packets are in the buffer when the gap begins");
 }
+
+#[test]
+fn the_bound_carries_all_that_the_link_can_and_keeps_its_buffer_short() {
+    for mechanism in MechanismConfig::NAMES {
+        let full = saturated("fixed:rate=1gbit", mechanism, 60).mbit;
+        let mut bound = saturated("oracle", mechanism, 60);
+        assert!(bound.mbit > 0.98 * full, "{mechanism}: {} of {full} Mbit/s", bound.mbit);
+        // A block that fails four times, an aggregate with its retries, a stall or a handover.
+        assert!(bound.quantile(0.99) < 70.0, "{mechanism}: {} ms", bound.quantile(0.99));
+    }
+}

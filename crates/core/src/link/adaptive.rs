@@ -125,6 +125,9 @@ impl Adaptive {
                 // The next answer lets more pass.
                 return None;
             }
+            if self.controller.sees_link() && self.device.bytes >= self.link.needs(cx.now) {
+                return None;
+            }
             let id = match queue.dequeue(cx) {
                 Next::Packet(id) => id,
                 Next::At(at) => return Some(at),
@@ -144,7 +147,13 @@ impl Adaptive {
         loop {
             self.control(queue, cx.now);
             let next = self.pass(queue, cx);
+            let waiting = self.device.bytes;
             let step = self.link.poll(&mut self.device, cx);
+            let has_taken = self.device.bytes < waiting;
+            if has_taken && self.controller.sees_link() && !matches!(step, Step::Arrived(_)) {
+                // So that it finds more when it is free.
+                continue;
+            }
             let other = match step {
                 Step::Arrived(one) if one.packet.is_none() => {
                     if let Some((sent, passed)) = self.probes.pop_front()

@@ -55,6 +55,11 @@ impl Mechanized {
         Mechanized { mechanism, flight: Flight::new(), begun: None }
     }
 
+    /// See [`Mechanism::needs`](crate::mechanism::Mechanism::needs).
+    pub(super) fn needs(&mut self, now: Time) -> Bytes {
+        self.mechanism.needs(now)
+    }
+
     /// The packets that have left the queue and not yet arrived.
     pub(super) fn packets(&self) -> impl Iterator<Item = PacketId> {
         let begun = self.begun.and_then(|(id, ..)| id);

@@ -148,6 +148,15 @@ impl Mechanism for Cellular {
         Opens::At(start + TTI)
     }
 
+    fn needs(&mut self, now: Time) -> Bytes {
+        let (interval, rest) = (now.as_ns() / TTI.as_ns(), now.as_ns() % TTI.as_ns());
+        if rest > 0 || interval < self.next {
+            return Bytes(1);
+        }
+        let share = EFFICIENCY[self.quality.at(now) as usize - 1] as f64 / EFFICIENCY[14] as f64;
+        scaled(self.rate, share).bytes_in(TTI) + Bytes(1)
+    }
+
     fn sends(&mut self, now: Time, burst: Burst, flight: &mut Flight) {
         if burst.bytes == 0 {
             return;

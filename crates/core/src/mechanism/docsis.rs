@@ -115,6 +115,11 @@ impl Mechanism for Docsis {
         }
     }
 
+    fn needs(&mut self, _: Time) -> Bytes {
+        // What waits from a request to its grant, and what the grant may have saved.
+        self.rate.bytes_in(self.p.map * u64::from(self.p.cycle + 1)) + self.p.burst
+    }
+
     fn sends(&mut self, now: Time, _: Burst, flight: &mut Flight) {
         for one in flight.iter_mut().rev().take_while(|one| one.arrives.is_none()) {
             one.is_done = true;

@@ -102,6 +102,10 @@ impl Mechanism for Leo {
         if until > now { Opens::At(until) } else { Opens::Now(Room { bytes: 1, each: 0 }) }
     }
 
+    fn needs(&mut self, _: Time) -> Bytes {
+        Bytes(1)
+    }
+
     fn sends(&mut self, now: Time, burst: Burst, flight: &mut Flight) {
         if burst.bytes == 0 {
             return;

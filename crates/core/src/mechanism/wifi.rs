@@ -128,6 +128,11 @@ impl Mechanism for Wifi {
         Opens::Now(Room { bytes: room(&self.p, phy).saturating_sub(resent(flight)), each: EACH })
     }
 
+    fn needs(&mut self, now: Time) -> Bytes {
+        let has_won = self.free <= now && self.wins.is_some_and(|wins| wins <= now);
+        if has_won { Bytes(room(&self.p, phy(self.rate, self.mcs.at(now)))) } else { Bytes(1) }
+    }
+
     fn sends(&mut self, now: Time, _: Burst, flight: &mut Flight) {
         let bytes = resent(flight);
         if bytes == 0 {
