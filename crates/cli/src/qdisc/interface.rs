@@ -1,5 +1,5 @@
 //! The commands, where they can be had.
-use super::autorate::{Autorate, Following};
+use super::autorate::{Autorate, Following, Found};
 use super::{Attach, Detach, Show, Status};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -59,18 +59,31 @@ pub(super) fn attach(args: &Attach) -> Result<(), Failure> {
     let shaped = rate.map_or_else(|| "not shaped".to_owned(), |rate| format!("shaped to {rate}"));
     let Request { interface, queue, .. } = &request;
     term::print(&format!("{interface}: {queue} is attached to its {direction}, {shaped}\n"))?;
-    let follow = |(autorate, found): (&Autorate, _)| {
-        let device = interface::attached()?.into_iter().find(|a| a.interface == *interface && a.direction == direction);
-        let device = device.map_or_else(|| interface.clone(), |attached| attached.device);
-        let map = interface::rate_map(interface, direction)?;
-        let set_rate = Box::new(move |rate| Ok(map.set(rate)?));
-        Following::start(autorate, found, (interface, &device, args.ifb), set_rate)
-    };
-    let following = autorate.as_ref().zip(found).map(follow).transpose()?;
+    let following =
+        autorate.as_ref().zip(found).map(|(autorate, found)| follow(autorate, found, &request)).transpose()?;
     if patience.is_none() && following.is_none() {
         return Ok(());
     }
     watch_over(interface, direction, patience, following)
+}
+
+/// Begins to follow the link of what was attached, or detaches it.
+fn follow(autorate: &Autorate, found: Found, request: &Request) -> Result<Following, Failure> {
+    let Request { interface, direction, .. } = request;
+    let start = || {
+        let mut attached = interface::attached()?.into_iter();
+        let device = attached.find(|a| a.interface == *interface && a.direction == *direction).map(|a| a.device);
+        let device = device.unwrap_or_else(|| interface.clone());
+        let map = interface::rate_map(interface, *direction)?;
+        let set_rate = Box::new(move |rate| Ok(map.set(rate)?));
+        let is_behind = *direction == Direction::Ingress;
+        Following::start(autorate, found, (interface, &device, is_behind), set_rate)
+    };
+    let started = start();
+    if started.is_err() {
+        interface::detach(interface, Some(*direction))?;
+    }
+    started
 }
 
 /// The time that a queue may make no progress.
