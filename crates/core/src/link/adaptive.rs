@@ -134,8 +134,10 @@ impl Adaptive {
                 Next::Empty => return None,
             };
             let len = departs(id, cx);
-            let rate = self.controller.rate().max(Rate::bit(1));
-            self.paid_until = self.paid_until.max(cx.now) + rate.tx_time(Bytes(len.into())).unwrap_or(Span::ZERO);
+            if !self.controller.sees_link() {
+                let rate = self.controller.rate().max(Rate::bit(1));
+                self.paid_until = self.paid_until.max(cx.now) + rate.tx_time(Bytes(len.into())).unwrap_or(Span::ZERO);
+            }
             self.passed += Bytes(len.into());
             if !self.device.put(Some(id), len) {
                 cx.drop_packet(id, DropReason::QueueFull);
