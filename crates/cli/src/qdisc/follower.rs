@@ -85,11 +85,12 @@ impl Follower {
         self.controller.on_reply(reply, Shaped { now: heard, ..shaped });
     }
 
-    /// The shaper's rate.
+    /// The shaper's rate. What has passed a shaper behind the link has crossed the link, so that nothing of it is unconfirmed.
     pub(super) fn rate(&self, passed: Bytes) -> Rate {
         let unconfirmed = passed.saturating_sub(self.confirmed);
-        let stops = self.controller.unconfirmed().is_some_and(|limit| unconfirmed >= limit);
-        if stops { self.lowest } else { self.controller.rate() }
+        let limit = self.controller.unconfirmed().filter(|_| !self.is_behind);
+        let stops = limit.is_some_and(|limit| unconfirmed >= limit);
+        if stops { self.lowest } else { self.controller.rate().max(self.lowest) }
     }
 
     /// When something is due.
