@@ -20,6 +20,7 @@ pub mod drop_reason;
 pub mod extensions;
 pub mod framing;
 pub mod hint;
+pub mod htb;
 pub mod link;
 pub mod mechanism;
 pub mod media;

@@ -12,7 +12,6 @@
 //! A hop's policer is in front of its queue, where packets come out of a pair of their own.
 //!
 //! Both ends of a pair have the same MAC address and no ARP, so that no packet is sent to find a neighbour.
-use crate::queue;
 use narrows_core::framing::{Atm, Framing};
 use narrows_core::policer::Exceed;
 use narrows_core::queue::LinkHint;
@@ -22,10 +21,12 @@ use narrows_host::layout::{self, Direction, FlowEnds, Layout};
 use narrows_scenario::{Family, Flow, Hop, RateSpec, Scenario};
 use narrows_world::build;
 use netem::us;
+use shaper::{below, class, shaper};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 mod netem;
+mod shaper;
 
 /// The commands that make a scenario's network, and those that change it in the course of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -64,13 +65,6 @@ const MARKER: [&str; 3] = ["cls_flower", "act_skbmod", "act_gact"];
 const FIRST_TABLE: usize = 1000;
 /// The most devices: each distinct delay takes a pair.
 const MAX_PAIRS: usize = 1000;
-/// A timer may be so late without costing rate: this is the time for which `htb` saves tokens where the scenario has no burst, up to a full-sized
-/// packet's. Then no second packet follows another at once.
-const LATE: Span = Span::us(128);
-/// Bytes of these tokens at most: what they are at 100 Mbit/s.
-const MOST_SAVED: u64 = 1600;
-/// A packet that takes less time than this leaves at once. `tc` counts in units of 64 ns, and a timer for each packet would cost more.
-const AT_ONCE: Span = Span::us(1);
 /// A frame's header on Ethernet, which `tc` counts, and a link of a scenario does not.
 pub(crate) const ETHERNET: u64 = 14;
 const ETHERNET_HEADER: Framing = Framing { overhead: ETHERNET as u32, mpu: 0, atm: Atm::Noatm };
@@ -114,8 +108,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             let spec = &scenario.hops[hop];
             check(spec, gso_max_segs)?;
             let hint = LinkHint { rate: spec.rate.initial(), rtt: rtts[hop], mtu: spec.on_the_wire(Bytes(MTU)) };
-            let queue = queue::words(&spec.queue, &hint).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
-            modules.extend(queue::module(&spec.queue).map(str::to_owned));
+            let below = below(spec, &hint, &mut modules).map_err(|error| format!("hop \"{}\": {error}", spec.name))?;
             let device = format!("hop{hop}");
             if let Some(police) = &spec.police {
                 let pair = policer_of(&device);
@@ -126,7 +119,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
                     modules.extend(MARKER.map(str::to_owned));
                 }
             }
-            let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &queue));
+            let number = pairs.add(device.clone(), told_mtu(spec), shaper(&device, spec, &below));
             devices[hop] = Some(device.clone());
             hops[hop].push(number);
             let netems = netem::Netems::of(spec, &device);
@@ -263,38 +256,6 @@ fn rate(hop: &Hop, at: Time) -> Rate {
 /// before it drops any. Routes have the MTU that packets keep to, locked: IPv6 would take the device's.
 fn told_mtu(hop: &Hop) -> u64 {
     hop.on_the_wire(Bytes(MTU)).0 - ETHERNET
-}
-
-/// A shaper at the hop's rate with the queue below it. Both count a packet's bytes at the IP layer, and the scenario's overhead. Without
-/// `stab` Linux counts the Ethernet header, and those of each segment in a large packet.
-fn shaper(device: &str, hop: &Hop, queue: &[String]) -> String {
-    let stab = if hop.framing() == ETHERNET_HEADER {
-        String::new()
-    } else {
-        let (mpu, layer) = (hop.mpu.0, if hop.atm == Atm::Atm { "atm" } else { "ethernet" });
-        let mpu = if mpu > 0 { format!(" mpu {mpu}") } else { String::new() };
-        format!("stab overhead {}{mpu} linklayer {layer} ", beyond_ethernet(hop))
-    };
-    format!(
-        "qdisc add dev {device} root handle 1: {stab}htb default 1\n{}\
-         qdisc add dev {device} parent 1:1 handle 10: {}\n",
-        class("add", device, hop, rate(hop, Time::ZERO)),
-        queue.join(" ")
-    )
-}
-
-/// The hop's overhead beyond the Ethernet header that Linux counts.
-fn beyond_ethernet(hop: &Hop) -> i64 {
-    hop.overhead.0 as i64 - ETHERNET as i64
-}
-
-fn class(verb: &str, device: &str, hop: &Hop, rate: Rate) -> String {
-    let saved = rate.bytes_in(LATE).0.min(MOST_SAVED).max(rate.bytes_in(AT_ONCE).0);
-    let burst = hop.burst.0.max(saved).max(1);
-    let rate = rate.as_bps();
-    format!(
-        "class {verb} dev {device} parent 1: classid 1:1 htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum 1514\n"
-    )
 }
 
 /// The device in front of a hop's device, at whose other end a policer is.
@@ -582,6 +543,18 @@ mod tests {
     }
 
     #[test]
+    fn classes_are_htbs() {
+        let text = format!(
+            "{LINK}overhead = \"18B\"\n[[hop.class]]\nname = \"voice\"\nrate = \"1mbit\"\nceil = \"2mbit\"\nprio = 1\nqueue = \"codel\"\ndscp = [\"ef\", 44]\n\
+             [[hop.class]]\nname = \"office\"\nrate = \"4mbit\"\n[[hop.class]]\nname = \"rest\"\nparent = \"office\"\nrate = \"2mbit\"\nburst = \"3KB\"\n\
+             [[flow]]\nname = \"bulk\"\nrtt = \"50ms\"\nroute = [\"link\"]\n"
+        );
+        let network = made(&text).expect("it is allowed");
+        crate::expected("classes.txt", &network.queues);
+        assert!(["cls_flower", "sch_codel"].iter().all(|module| network.modules.iter().any(|known| known == module)));
+    }
+
+    #[test]
     fn each_ip_version_has_routes_and_rules_of_its_own() {
         let text = format!(
             "{LINK}[[flow]]\nname = \"four\"\nrtt = \"50ms\"\nroute = [\"link\"]\n\
@@ -723,6 +696,7 @@ mod tests {
         ("police", &["\"rate 5mbit burst 100kb\"", "\"rate 5mbit burst 100kb conform-exceed mark\""], &[]),
         ("release", &["\"start\"", "\"end\""], &[]),
         ("burst", &["\"3KB\""], &[]),
+        ("class", &["[{ name = \"all\", rate = \"10mbit\" }]"], &[]),
     ];
 
     #[test]

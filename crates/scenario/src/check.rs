@@ -1,4 +1,5 @@
 //! The rules for a scenario as a whole, beyond the form of each value, whether it was read from a file or built in code.
+use crate::classes;
 use crate::command::CommandLine;
 use crate::error::ScenarioError;
 use crate::forms::{Form as _, NAME};
@@ -192,6 +193,7 @@ fn check_hop(hop: &Hop) -> Result<(), Wrong> {
             return wrong("release", message);
         }
     }
+    classes::check(hop).map_err(|message| ("class".to_owned(), message))?;
     if hop.burst > Bytes::ZERO && hop.release == Release::End {
         return wrong(
             "burst",

@@ -20,7 +20,7 @@ mod text;
 pub(crate) use effects::TcWords;
 pub(crate) use hops::{HopNames, Hops};
 pub(crate) use kind::Kind;
-pub(crate) use plain::{ANY, CodePoint, Moment, SharePart, within};
+pub(crate) use plain::{ANY, CodePoint, CodePoints, Moment, SharePart, within};
 pub(crate) use rate::LinkRate;
 pub(crate) use spread::{RTT, START};
 pub(crate) use steps::Delay;

@@ -4,6 +4,7 @@
 //! the checks of single values, the JSON schema, `--set`, `narrows list`, `narrows diff` and the book's tables go through
 //! [`Table::KEYS`]. Nothing else lists keys. Rules between keys are in [`Rules`] and in `check`.
 use crate::check::Fault;
+use crate::classes::Class;
 use crate::error::ScenarioError;
 use crate::expect::Expectation;
 use crate::forms::Form;
@@ -90,7 +91,7 @@ pub struct TableSpec {
 
 /// Every table of scenario files; the top of the file is the first.
 pub fn tables() -> Vec<TableSpec> {
-    vec![spec::<Scenario>(), spec::<Record>(), spec::<Hop>(), spec::<Flow>(), spec::<Expectation>()]
+    vec![spec::<Scenario>(), spec::<Record>(), spec::<Hop>(), spec::<Class>(), spec::<Flow>(), spec::<Expectation>()]
 }
 
 fn spec<T: Table>() -> TableSpec {

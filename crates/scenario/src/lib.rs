@@ -6,6 +6,7 @@
 //! [`Scenario::parse`] reads a text, [`settings`] change keys of it, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
 pub mod bottleneck;
 mod check;
+pub mod classes;
 pub mod command;
 mod dscp;
 mod error;
@@ -29,6 +30,7 @@ pub mod transport;
 mod write;
 
 pub use bottleneck::Bottleneck;
+pub use classes::Class;
 pub use command::CommandLine;
 pub use error::ScenarioError;
 pub use expect::Expectation;

@@ -1,4 +1,5 @@
 //! A scenario, parsed and validated: hops, and flows with a route over them. Each field of a table is a key of scenario files.
+use crate::classes::Class;
 use crate::command::CommandLine;
 use crate::expect::Expectation;
 use crate::forms::{
@@ -102,6 +103,8 @@ keys! {
         pub release: Release = Release::End, Condition, ANY;
         /// With `release = "start"`: bytes that may be sent back to back after an idle period.
         pub burst: Bytes = Bytes::ZERO, Condition, within(Bytes(0), Bytes(1_000_000_000));
+        /// Classes that share the rate. The hop's queue is that of classes without one of their own.
+        pub classes as "class": Vec<Class> = Vec::new(), Algorithm, Many(0);
     }
 }
 

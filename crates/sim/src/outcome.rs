@@ -35,7 +35,7 @@ pub(crate) fn collect<S: Side<Uplink = Network<Segment>>>(scenario: &Scenario, m
         .zip(world.uplink.records_mut())
         .map(|(spec, record)| {
             let capacity = capacity(spec, world.hosts.warmup, world.hosts.end);
-            record.summary(&spec.name, spec.queue.to_string(), capacity, world.hosts.end)
+            record.summary(&spec.name, spec.discipline(), capacity, world.hosts.end)
         })
         .collect();
     let controllers = scenario.flows.iter().flat_map(|group| {

@@ -1,8 +1,10 @@
 //! Links and single flows as a scenario describes them.
 use crate::call::Call;
+use narrows_core::htb::{self, Htb};
 use narrows_core::link::{Link, Service};
-use narrows_core::queue::LinkHint;
+use narrows_core::queue::{LinkHint, Queue};
 use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
+use narrows_scenario::classes::Class;
 use narrows_scenario::model;
 use narrows_scenario::traffic::Video;
 use narrows_scenario::{RateSpec, Release, Rtt, Scenario, Start, Traffic};
@@ -13,7 +15,7 @@ use std::sync::Arc;
 pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
     let spec = &scenario.hops[index];
     let hint = LinkHint { rate: spec.mean_rate(), rtt, mtu: spec.on_the_wire(mtu) };
-    let queue = spec.queue.build(&hint, stream(scenario, spec, "queue"));
+    let queue = queue(scenario, spec, &hint);
     let rate = spec.rate.initial();
     let mechanism = spec.mechanism.as_ref().map(|mechanism| mechanism.build(rate, stream(scenario, spec, "mechanism")));
     match (mechanism, &spec.autorate) {
@@ -21,6 +23,30 @@ pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
         (Some(mechanism), Some(autorate)) => Link::adaptive(queue, autorate, mechanism, spec.delay.initial() * 2),
         (None, _) => Link::new(queue, service(spec)),
     }
+}
+
+/// The queue of a hop, or the tree of its classes with theirs.
+fn queue(scenario: &Scenario, spec: &model::Hop, hint: &LinkHint) -> Queue {
+    let Some(default) = spec.default_leaf() else { return spec.queue.build(hint, stream(scenario, spec, "queue")) };
+    let built = |((class, parent), is_leaf): ((&Class, Option<usize>), bool)| {
+        let hint = LinkHint { rate: class.ceil.min(hint.rate), ..*hint };
+        let rng = || stream(scenario, spec, &format!("class.{}.queue", class.name));
+        htb::Class {
+            parent,
+            rate: class.rate,
+            ceil: class.ceil,
+            burst: class.burst,
+            cburst: class.cburst,
+            prio: class.prio as u8,
+            quantum: class.quantum,
+            queue: is_leaf.then(|| class.queue.as_ref().unwrap_or(&spec.queue).build(&hint, rng())),
+        }
+    };
+    let classes = spec.classes.iter().zip(spec.parents()).zip(spec.leaves()).map(built).collect();
+    let points =
+        |(number, class): (usize, &Class)| class.dscp.iter().map(move |&point| (point, number)).collect::<Vec<_>>();
+    let points: Vec<_> = spec.classes.iter().enumerate().flat_map(points).collect();
+    Htb::new(classes, &points, default).into()
 }
 
 /// The propagation from a hop's link to the next hop.

@@ -5,9 +5,9 @@
 use narrows_core::Bytes;
 use narrows_core::link::OPPORTUNITY;
 use narrows_core::params::{Bound, Limit, ParamValue as _};
-use narrows_core::queue::LinkHint;
+use narrows_core::queue::{LinkHint, QueueConfig};
 use narrows_core::registry::Registered;
-use narrows_scenario::{Hop, RateSpec, Scenario};
+use narrows_scenario::{Class, Hop, RateSpec, Scenario};
 
 /// A flow's line in the summary, as figures and as text.
 const FLOW_RESULT: u64 = 2_000;
@@ -90,9 +90,16 @@ fn packets(scenario: &Scenario) -> u64 {
     scenario.hops.iter().zip(rtts).map(held).fold(0, u64::saturating_add)
 }
 
-/// The limit of a queue, in full-sized packets.
+/// The limits of a hop's queues together.
 fn limit(hop: &Hop, link: &LinkHint) -> Bytes {
-    let parameter = |name| hop.queue.get(name).and_then(|text| Limit::parse(&text));
+    let own = |class: &Class| limit_of(class.queue.as_ref().unwrap_or(&hop.queue), link).0;
+    let classes = hop.classes.iter().map(own).fold(0, u64::saturating_add);
+    if hop.classes.is_empty() { limit_of(&hop.queue, link) } else { Bytes(classes) }
+}
+
+/// The limit of a queue, in full-sized packets.
+fn limit_of(queue: &QueueConfig, link: &LinkHint) -> Bytes {
+    let parameter = |name| queue.get(name).and_then(|text| Limit::parse(&text));
     let bytes = |limit: Limit| match limit.resolve(link) {
         Bound::Packets(packets) => Bytes(u64::from(packets) * OPPORTUNITY.0),
         Bound::Bytes(bytes) => bytes,

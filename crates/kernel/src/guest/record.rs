@@ -116,7 +116,7 @@ impl HopRecord {
         let by_reason = known.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
         HopSummary {
             name: hop.name.clone(),
-            queue: hop.queue.to_string(),
+            queue: hop.discipline(),
             utilisation: if capacity == 0 { 0.0 } else { (sent / capacity as f64).clamp(0.0, 1.0) },
             packets,
             queue_packets: Some(self.queue.quantiles(end)),

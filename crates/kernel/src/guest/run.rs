@@ -238,8 +238,9 @@ impl WatchedHop {
         device: &str,
         points: usize,
     ) -> Result<Self, HostError> {
-        let queue = Qdisc::open(router, device, (1, 1))?;
         let hop = &scenario.hops[number];
+        // `htb` at the root counts for all its classes.
+        let queue = Qdisc::open(router, device, if hop.classes.is_empty() { (1, 1) } else { Qdisc::ROOT })?;
         let loss = hop.is_lossy().then(|| Qdisc::open(router, &delay_of(device), Qdisc::ROOT)).transpose()?;
         let policer = || Qdisc::open(router, &out_of(&policer_of(device)), Qdisc::INGRESS);
         let policer = hop.police.is_some().then(policer).transpose()?;
@@ -306,9 +307,10 @@ impl<'a> Records<'a> {
     fn point(&mut self, stats: &EndpointStats, now: Time, spacing: Span) -> Result<(), WorldError> {
         for WatchedHop { number, queue, record, .. } in &mut self.hops {
             record.point(now, spacing);
-            if self.scenario.record.gauges {
+            let hop = &self.scenario.hops[*number];
+            if self.scenario.record.gauges && hop.classes.is_empty() {
                 let own = queue.own_stats().map_err(failed)?;
-                record.gauges(now, self.scenario.hops[*number].queue.name(), &own);
+                record.gauges(now, hop.queue.name(), &own);
             }
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
@@ -385,7 +387,12 @@ impl<'a> Records<'a> {
 
 /// The packets that a hop's discipline has marked so far.
 fn marks(scenario: &Scenario, hop: usize, qdisc: &mut Qdisc) -> Result<u64, WorldError> {
-    Ok(gauges::marks(scenario.hops[hop].queue.name(), &qdisc.own_stats().map_err(failed)?))
+    let hop = &scenario.hops[hop];
+    if hop.classes.is_empty() {
+        Ok(gauges::marks(hop.queue.name(), &qdisc.own_stats().map_err(failed)?))
+    } else {
+        Ok(0)
+    }
 }
 
 /// The datagrams that programs have received so far, by flow.

@@ -1,5 +1,6 @@
 //! What is behind a hop's link, and the policer in front of its queue, as `tc` spells them.
-use super::{AT_ONCE, MTU, NETEM_LIMIT, beyond_ethernet, rate};
+use super::shaper::{AT_ONCE, beyond_ethernet};
+use super::{MTU, NETEM_LIMIT, rate};
 use narrows_core::framing::Atm;
 use narrows_core::netem::{Chance, Loss, Reorder};
 use narrows_core::params::ParamValue as _;

@@ -176,3 +176,34 @@ impl Form<Dscp> for CodePoint {
         json!({ "anyOf": [{ "enum": names }, { "type": "integer", "minimum": 0, "maximum": 63 }] })
     }
 }
+
+/// A list of code points.
+pub(crate) struct CodePoints(pub(crate) CodePoint);
+
+impl Form<Vec<Dscp>> for CodePoints {
+    fn spec(&self) -> FormSpec {
+        FormSpec::new("code points", format!("a list of them, each {}", dscp::ALLOWED))
+    }
+
+    fn read(&self, item: &Item<'_>, cx: &Context<'_>) -> Result<Vec<Dscp>, ScenarioError> {
+        item.list(&self.spec().allowed)?.iter().map(|item| self.0.read(item, cx)).collect()
+    }
+
+    fn check(&self, key: &str, value: &Vec<Dscp>) -> Result<(), String> {
+        value.iter().try_for_each(|point| self.0.check(key, point))
+    }
+
+    fn toml(&self, value: &Vec<Dscp>, of: &Scenario) -> Option<String> {
+        let points: Vec<String> = value.iter().map(|point| self.0.shown(point, of)).collect();
+        Some(format!("[{}]", points.join(", ")))
+    }
+
+    fn shown(&self, value: &Vec<Dscp>, of: &Scenario) -> String {
+        let points: Vec<String> = value.iter().map(|point| self.0.shown(point, of)).collect();
+        if points.is_empty() { "no code point".to_owned() } else { points.join(", ") }
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "array", "items": self.0.schema(), "uniqueItems": true })
+    }
+}

@@ -77,6 +77,13 @@ impl<T: Table> Form<Vec<T>> for Many {
         format!("{} × {}", tables.len(), T::TITLE)
     }
 
+    /// They have the same keys.
+    fn is_same(&self, values: [&Vec<T>; 2], of: [&Scenario; 2]) -> bool {
+        let [one, other] = values;
+        let are_same = |(a, b): (&T, &T)| T::KEYS.iter().all(|key| key.is_same([a, b], of));
+        one.len() == other.len() && one.iter().zip(other).all(are_same)
+    }
+
     fn schema(&self) -> Value {
         let mut schema = json!({ "type": "array", "items": keys::object::<T>() });
         if self.0 > 0 {

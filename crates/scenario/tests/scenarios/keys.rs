@@ -1,7 +1,7 @@
 //! A key that is declared is read, written, compared, set from the command line, and described in the schema and the book.
 use narrows_scenario::keys::{self, Absent, KeySpec, TableSpec};
 use narrows_scenario::settings::settings;
-use narrows_scenario::{Flow, Hop, NoTraces, Record, Scenario, ScenarioError, schema};
+use narrows_scenario::{Class, Flow, Hop, NoTraces, Record, Scenario, ScenarioError, schema};
 
 /// A file's tables, each with keys and values.
 type File = Vec<(&'static str, Vec<(&'static str, String)>)>;
@@ -18,6 +18,9 @@ fn files() -> [File; 5] {
             ("scenario", own(&[("duration", "\"50s\"")])),
             ("record", Vec::new()),
             ("hop", own(&hop("\"a\""))),
+            ("hop.class", own(&[("name", "\"c\""), ("rate", "\"5mbit\"")])),
+            ("hop.class", own(&[("name", "\"rest\""), ("parent", "\"c\""), ("rate", "\"4mbit\"")])),
+            ("hop.class", own(&[("name", "\"d\""), ("rate", "\"500kbit\""), ("ceil", "\"9mbit\""), ("dscp", "[46]")])),
             ("hop", own(&hop("\"b\""))),
             ("flow", own(&[&common[..], flow].concat())),
             ("expect", own(&[("that", "\"f.goodput > 1mbit\"")])),
@@ -65,6 +68,9 @@ fn values(spec: &KeySpec) -> Vec<String> {
         "true",
         "false",
         "[\"b\"]",
+        "[44]",
+        "\"c\"",
+        "\"600kbit\"",
         "\"f.drops == 3\"",
         "\"other one\"",
         "\"rate 3mbit burst 7kb\"",
@@ -91,6 +97,7 @@ fn a_declared_key_is_everywhere() {
         let described = match table.name {
             "scenario" => &schema["properties"],
             "record" => &schema["properties"]["record"]["properties"],
+            "hop.class" => &schema["properties"]["hop"]["items"]["properties"]["class"]["items"]["properties"],
             other => &schema["properties"][other]["items"]["properties"],
         };
         assert_eq!(described.as_object().map(|keys| keys.len()), Some(table.keys.len()), "{}", table.name);
@@ -112,12 +119,16 @@ fn a_declared_key_is_everywhere() {
                 "record" => Record::differences([&before.record, &after.record], of),
                 "hop" => Hop::differences([&before.hops[1], &after.hops[1]], of),
                 "flow" => Flow::differences([&before.flows[0], &after.flows[0]], of),
+                "hop.class" => Class::differences([&before.hops[0].classes[2], &after.hops[0].classes[2]], of),
                 // Expectations are no part of what runs.
                 _ => continue,
             };
             let difference = differences.iter().find(|difference| difference.key == spec.name);
             assert!(difference.is_some_and(|found| found.role == spec.role), "{place}: {differences:?}");
-            // `--set` puts the value there.
+            // `--set` puts the value there, but for classes.
+            if table.name == "hop.class" {
+                continue;
+            }
             let path = match table.name {
                 "scenario" => spec.name.to_owned(),
                 "hop" => format!("hop.b.{}", spec.name),

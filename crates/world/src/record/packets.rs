@@ -402,7 +402,7 @@ pub fn hops(scenario: &Scenario) -> Vec<Hop> {
         }
     }
     let hop = |(spec, used): (&model::Hop, bool)| {
-        let (queue, rate) = (spec.queue.to_string(), spec.rate.initial());
+        let (queue, rate) = (spec.discipline(), spec.rate.initial());
         Hop { name: spec.name.clone(), queue, rate, used }
     };
     scenario.hops.iter().zip(used).map(hop).collect()
