@@ -73,11 +73,12 @@ fn judged(case: &Case, stack: Stack, reference: &[Result<narrows_testbed::Report
     case.concerns(stack.control).then(|| case.judge(&case.run(&Subject::from(stack)), reference))
 }
 
-/// The verdicts, a row for each case.
+/// The verdicts, a row for each case that concerns a stack.
 fn table(columns: &[Column]) -> String {
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let mut text = format!("| case | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
-    for case in CASES.iter() {
+    let concerns = |case: &&Case| columns.iter().any(|column| column.verdicts.contains_key(&case.name));
+    for case in CASES.iter().filter(concerns) {
         let cell = |column: &Column| match column.verdicts.get(&case.name).map(|one| one.verdict) {
             None => "",
             Some(Verdict::Holds) => "holds",
