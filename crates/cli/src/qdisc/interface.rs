@@ -81,9 +81,17 @@ fn follow(autorate: &Autorate, found: Found, request: &Request) -> Result<Follow
     };
     let started = start();
     if started.is_err() {
+        let is_gone = !interface::exists(interface)?;
         interface::detach(interface, Some(*direction))?;
+        if is_gone {
+            return Err(gone(interface));
+        }
     }
     started
+}
+
+fn gone(interface: &str) -> Failure {
+    Failure::other(format!("{interface} is gone, and the queue with it"))
 }
 
 /// The time that a queue may make no progress.
@@ -117,7 +125,7 @@ fn watch_over(
         let Some(now) = snapshots.iter().find(|now| now.direction == direction && now.attached) else {
             if following.is_some() && !interface::exists(interface)? {
                 detach()?;
-                return Err(Failure::other(format!("{interface} is gone, and the queue with it")));
+                return Err(gone(interface));
             }
             term::note(&format!("narrows: {interface}: the queue is not there any more; {ends} ends"));
             return Ok(());

@@ -394,6 +394,7 @@ autorate() {
     narrows qdisc attach s0 cocoa --autorate --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
     auto=$!
     wait_for 'is attached' /tmp/auto
+    sleep 0.5
     ip link del s0
     wait $auto; code=$?
     check "it ends with 1 when the interface vanishes: $code" [ $code -eq 1 ]
