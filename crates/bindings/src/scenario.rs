@@ -148,7 +148,7 @@ impl PyScenario {
     /// Each hop with its queue.
     #[getter]
     fn hops(&self) -> Vec<(String, String)> {
-        self.value.hops.iter().map(|hop| (hop.name.clone(), hop.queue.to_string())).collect()
+        self.value.hops.iter().map(|hop| (hop.name.clone(), hop.discipline())).collect()
     }
 
     /// The names of the flows.

@@ -80,6 +80,9 @@ fn hop(hop: &Hop) -> PartSetup {
         ("queue", kind_of(&hop.queue)),
     ];
     let mut part = part(&hop.name, values);
+    if !hop.classes.is_empty() {
+        part.values.insert("queue".to_owned(), Fact::Text(hop.discipline()));
+    }
     for (key, words) in effects.into_iter().filter(|effect| effect.0 != "loss") {
         part.values.insert(key.to_owned(), Fact::Text(words));
     }

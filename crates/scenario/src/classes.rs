@@ -80,6 +80,13 @@ impl Hop {
         leaves
     }
 
+    /// The queue into which packets of a code point go.
+    pub fn queue_of(&self, point: Dscp) -> &QueueConfig {
+        let class = self.classes.iter().find(|class| class.dscp.contains(&point));
+        let class = class.or_else(|| self.classes.get(self.default_leaf()?));
+        class.and_then(|class| class.queue.as_ref()).unwrap_or(&self.queue)
+    }
+
     /// The number of the leaf that takes the packets of no other.
     pub fn default_leaf(&self) -> Option<usize> {
         let leaves = self.leaves();
@@ -177,12 +184,6 @@ fn taken(hop: &Hop) -> Result<(), String> {
         let queue = class.queue.as_ref().unwrap_or(&hop.queue);
         if *is_leaf && queue.traits().shapes_to.is_some() {
             return of(format!("{queue} shapes; allowed: a queue without a rate of its own"));
-        }
-        if *is_leaf && queue.traits().splits_segments != hop.queue.traits().splits_segments {
-            return of(format!(
-                "one of {queue} and the hop's {} takes packets apart; allowed: both or none",
-                hop.queue
-            ));
         }
     }
     let others = hop.classes.iter().zip(&leaves).filter(|&(class, &is_leaf)| is_leaf && class.dscp.is_empty()).count();

@@ -85,7 +85,10 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             from: host_of(&mut names, &group.from),
             to: host_of(&mut names, &group.to),
             dscp: group.dscp,
-            splits: group.route.first().is_some_and(|&hop| scenario.hops[hop].queue.traits().splits_segments),
+            splits: group
+                .route
+                .first()
+                .is_some_and(|&hop| scenario.hops[hop].queue_of(group.dscp).traits().splits_segments),
         });
         let second = match group.subflow_route.as_slice() {
             [] => routes,

@@ -125,9 +125,9 @@ impl World for Simulator {
 
 /// Packets of several segments are taken apart on their way into the first hop's queue, or not at all.
 fn splits_too_late(scenario: &Scenario) -> Option<String> {
-    let splits = |hop: &usize| scenario.hops[*hop].queue.traits().splits_segments;
     let is_large = |flow: &&narrows_scenario::Flow| flow.transport.gso_max_segs() > 1;
     scenario.flows.iter().filter(is_large).find_map(|flow| {
+        let splits = |hop: &usize| scenario.hops[*hop].queue_of(flow.dscp).traits().splits_segments;
         let (_, later) = flow.route.split_first().filter(|(first, _)| !splits(first))?;
         let hop = &scenario.hops[*later.iter().find(|hop| splits(hop))?];
         Some(format!(

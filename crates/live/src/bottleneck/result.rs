@@ -68,7 +68,7 @@ pub(crate) fn collect(
         // A hop that no flow crosses has no figures.
         let Some((mut record, names)) = record else { continue };
         let capacity = capacity(spec, warmup, end);
-        hop_summaries.push(record.summary(&spec.name, spec.queue.to_string(), capacity, end));
+        hop_summaries.push(record.summary(&spec.name, spec.discipline(), capacity, end));
         packets += record.sent_ever();
         let source = format!("hop:{}", spec.name);
         cdfs.extend(record.cdf(&source));
