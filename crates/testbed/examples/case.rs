@@ -1,5 +1,5 @@
 //! One case against one stack, as a start for whoever looks for a cause: `case smoltcp:cubic cubic/long-fat` prints what holds and what does not,
-//! and writes the pages and captures of the first run to `target/case`.
+//! and writes the page and results of the first run to `target/case`.
 use narrows_testbed::Subject;
 use narrows_testbed::adapter::stacks;
 use narrows_testbed::cases::CASES;
