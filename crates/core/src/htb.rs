@@ -79,7 +79,7 @@ impl Bucket {
     }
 }
 
-/// Time in which a rate carries so many bytes, ns; half of the largest debt if it carries nothing.
+/// The time that so many bytes take at a rate, ns; at most half of the largest debt.
 fn time_of(rate: Rate, bytes: u64) -> i64 {
     rate.tx_time(Bytes(bytes)).map_or(MOST_DEBT / 2, |time| time.as_ns().min(MOST_DEBT as u64 / 2) as i64)
 }
@@ -534,8 +534,8 @@ mod tests {
         }
     }
 
-    /// A link of 8 Mbit/s, which carries a byte in a microsecond, for so many packets' time. The leaves of these code points always have packets.
-    /// Packets that each has sent.
+    /// A link of 8 Mbit/s, which carries a byte in a microsecond, asks for a packet once in each packet's time. The leaves of these code points always
+    /// have packets. Returns how many each has sent.
     fn shares(mut htb: Htb, busy: &[u8], packets: u64) -> Vec<usize> {
         let (mut pool, mut drops, mut sent) = (Pool::default(), Vec::new(), vec![0; busy.len()]);
         let mut waiting = vec![0; busy.len()];
@@ -617,5 +617,33 @@ mod tests {
         let sent = shares(Htb::new(vec![large, class(None, 1, 8)], &[(EF, 0)], 1), &[EF.0, 0], 4000);
         // Of 8 parts each has one, and six are borrowed, three to one.
         assert!((2730..=2770).contains(&sent[0]), "{sent:?}");
+    }
+
+    /// Trees of two levels: nothing is lost, none has more than its ceiling, and the link is idle only if all who have packets are at theirs.
+    #[test]
+    fn any_tree_keeps_its_ceilings_and_the_link_busy() {
+        for seed in 0..200 {
+            let mut rng = Rng::stream(seed, "trees");
+            let any = |rng: &mut Rng, parent| {
+                let (rate, ceil) = (1 + rng.below(2), 3 + rng.below(6));
+                let prio = rng.below(3) as u8;
+                Class { prio, quantum: Bytes(1 + rng.below(4000)), ..class(parent, rate, ceil) }
+            };
+            // What its leaves have of their own it has, too: `htb` would let them exceed its ceiling.
+            let inner = Class { queue: None, ..class(None, 4, 4 + rng.below(5)) };
+            let office = inner.ceil;
+            let classes = vec![inner, any(&mut rng, Some(0)), any(&mut rng, Some(0)), any(&mut rng, None)];
+            let ceilings = [1, 2, 3].map(|n| classes[n].ceil.as_bps() / 1_000_000);
+            let sent = shares(Htb::new(classes, &[(EF, 1), (Dscp(10), 2)], 3), &[EF.0, 10, 0], 2000);
+            let most = |mbit: u64| (2000 * mbit / 8 + 4) as usize;
+            for (sent, ceiling) in sent.iter().zip(ceilings) {
+                assert!(*sent <= most(ceiling), "seed {seed}: {sent} packets at {ceiling} Mbit/s");
+            }
+            let office = office.as_bps() / 1_000_000;
+            assert!(sent[0] + sent[1] <= most(office), "seed {seed}: {sent:?}, together {office} Mbit/s");
+            let possible = office.min(ceilings[0] + ceilings[1]) + ceilings[2];
+            let least = 1990 * possible.min(8) / 8;
+            assert!(sent.iter().sum::<usize>() as u64 >= least, "seed {seed}: {sent:?} of {least}");
+        }
     }
 }

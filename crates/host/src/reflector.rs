@@ -1,7 +1,7 @@
 //! A host that answers small packets: how late they are, over one interface.
 //!
-//! ICMP timestamps (RFC 792) carry the time at which the reflector received the request, in milliseconds, so that both directions are told
-//! apart. Not every host answers them. An echo gives the round trip only.
+//! ICMP timestamps (RFC 792) carry the time at which the reflector received the request, in milliseconds, so that the
+//! delays of the two directions are known separately. Not every host answers them. An echo gives the round trip only.
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 
@@ -59,9 +59,11 @@ impl Reflector {
         if found.socket.connect(&SockAddr::from(SocketAddr::new(address, 0))).is_err() {
             return Ok(None);
         }
-        let kinds = [ReflectorKind::Timestamp, ReflectorKind::Echo];
-        for kind in kinds.into_iter().skip(usize::from(is_v6)) {
-            found.kind = kind;
+        // ICMPv6 has no timestamps.
+        let kinds: &[ReflectorKind] =
+            if is_v6 { &[ReflectorKind::Echo] } else { &[ReflectorKind::Timestamp, ReflectorKind::Echo] };
+        for kind in kinds {
+            found.kind = *kind;
             for number in 0..TRIES {
                 found.send(number);
                 if found.wait(clock.now() + PATIENCE)?.is_some() {

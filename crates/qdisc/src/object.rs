@@ -146,7 +146,7 @@ pub(super) fn layout(program: &Program) -> Result<Layout, QdiscError> {
     Ok(Layout { variables })
 }
 
-/// The object's section of variables that are zero at first, that of its options, and that of the shaper's rate.
+/// Sections of the object: variables that begin as zero, the options, and the shaper's rate.
 const SECTION: &str = ".bss";
 const OPTIONS: &str = ".rodata";
 const RATE_SECTION: &str = ".data.rate";

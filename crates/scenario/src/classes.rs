@@ -5,7 +5,7 @@ use crate::keys::{Rules, Table as _, keys};
 use crate::model::{Hop, RateSpec};
 use crate::parse::{Context, Section};
 use narrows_core::htb::{MOST_CLASSES, MOST_LEVELS};
-use narrows_core::queue::QueueConfig;
+use narrows_core::queue::{LinkHint, QueueConfig};
 use narrows_core::{Bytes, Dscp, Rate};
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ keys! {
     pub struct Class, "hop.class", "[[hop.class]]" {
         /// Unique name in the hop.
         pub name: String [needed] = String::new(), Label, NAME;
-        /// The class of which it is a part, further up in the file.
+        /// Its parent, a class further up in the file.
         pub parent: Option<String> ["the link"] = None, Algorithm, Maybe(NAME);
         /// What it always has. The classes of a parent, or of the link, have no more together than that has.
         pub rate: Rate [needed] = Rate::ZERO, Algorithm, within(Rate::kbit(8), Rate::gbit(1000));
@@ -78,6 +78,17 @@ impl Hop {
         let mut leaves = vec![true; self.classes.len()];
         self.parents().into_iter().flatten().for_each(|parent| leaves[parent] = false);
         leaves
+    }
+
+    /// The queue of a class that is a leaf, and the link that it is made for: its rate is the ceiling.
+    pub fn queue_in<'a>(&'a self, class: &'a Class, link: &LinkHint) -> (&'a QueueConfig, LinkHint) {
+        (class.queue.as_ref().unwrap_or(&self.queue), LinkHint { rate: class.ceil.min(link.rate), ..*link })
+    }
+
+    /// The code points of classes, each with the number of its class.
+    pub fn points(&self) -> impl Iterator<Item = (Dscp, usize)> {
+        let of = |(number, class): (usize, &'_ Class)| class.dscp.clone().into_iter().map(move |point| (point, number));
+        self.classes.iter().enumerate().flat_map(of)
     }
 
     /// The queue into which packets of a code point go.
@@ -148,7 +159,7 @@ fn tree(hop: &Hop) -> Result<(), String> {
     Ok(())
 }
 
-/// Rates fit into that of the parent, and ceilings are not below rates.
+/// Checks that the rates of a parent's classes fit into its own, and that no class has a ceiling below its rate.
 fn shares(hop: &Hop, link: Rate) -> Result<(), String> {
     let parents = hop.parents();
     if let Some(class) = hop.classes.iter().find(|class| class.ceil < class.rate) {

@@ -99,7 +99,7 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
             }
         };
         let config = Arc::new(config(group));
-        let truth = config.splits().then(|| build::is_fair(scenario, &group.route));
+        let truth = config.splits().then(|| build::is_fair(scenario, &group.route, group.dscp));
         for member in 0..group.count {
             let index = hosts.flows.len();
             let tracked = (index < scenario.record.flows as usize).then_some(samples);

@@ -81,8 +81,7 @@ const MISSES: [(&str, &[&str]); 3] = [
     ),
     // GCC gives little to a call that starts late on a long path, and bears longer queues while TCP makes them.
     ("gcc", &["media/beside-short-tcp", "media/far-and-near"]),
-    // NADA swings between its lowest and its highest rate where a fall has filled the queue: a penalty of loss that ends counts as a change for
-    // the better.
+    // NADA swings between its lowest and its highest rate where a fall has filled the queue; why is not known.
     ("nada", &["media/capacity-varies", "media/capacity-varies-for-two"]),
 ];
 

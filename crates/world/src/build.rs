@@ -3,7 +3,7 @@ use crate::call::Call;
 use narrows_core::htb::{self, Htb};
 use narrows_core::link::{Link, Service};
 use narrows_core::queue::{LinkHint, Queue};
-use narrows_core::{Bytes, Propagation, Rate, Rng, Span, Time};
+use narrows_core::{Bytes, Dscp, Propagation, Rate, Rng, Span, Time};
 use narrows_scenario::classes::Class;
 use narrows_scenario::model;
 use narrows_scenario::traffic::Video;
@@ -29,7 +29,7 @@ pub fn link(scenario: &Scenario, index: usize, rtt: Span, mtu: Bytes) -> Link {
 fn queue(scenario: &Scenario, spec: &model::Hop, hint: &LinkHint) -> Queue {
     let Some(default) = spec.default_leaf() else { return spec.queue.build(hint, stream(scenario, spec, "queue")) };
     let built = |((class, parent), is_leaf): ((&Class, Option<usize>), bool)| {
-        let hint = LinkHint { rate: class.ceil.min(hint.rate), ..*hint };
+        let (queue, hint) = spec.queue_in(class, hint);
         let rng = || stream(scenario, spec, &format!("class.{}.queue", class.name));
         htb::Class {
             parent,
@@ -39,13 +39,11 @@ fn queue(scenario: &Scenario, spec: &model::Hop, hint: &LinkHint) -> Queue {
             cburst: class.cburst,
             prio: class.prio as u8,
             quantum: class.quantum,
-            queue: is_leaf.then(|| class.queue.as_ref().unwrap_or(&spec.queue).build(&hint, rng())),
+            queue: is_leaf.then(|| queue.build(&hint, rng())),
         }
     };
     let classes = spec.classes.iter().zip(spec.parents()).zip(spec.leaves()).map(built).collect();
-    let points =
-        |(number, class): (usize, &Class)| class.dscp.iter().map(move |&point| (point, number)).collect::<Vec<_>>();
-    let points: Vec<_> = spec.classes.iter().enumerate().flat_map(points).collect();
+    let points: Vec<_> = spec.points().collect();
     Htb::new(classes, &points, default).into()
 }
 
@@ -111,7 +109,7 @@ pub fn call(scenario: &Scenario, group: &model::Flow, member: u32, video: &Video
 
 /// For each time at which a rate on a route changes: does the narrowest hop schedule its flows fairly? A trace counts with its
 /// mean rate, a queue that shapes with its own rate if that is lower.
-pub fn is_fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
+pub fn is_fair(scenario: &Scenario, way: &[usize], point: Dscp) -> Arc<[(Time, bool)]> {
     let changes = |(place, &hop): (usize, &usize)| -> Vec<(Time, usize, Rate)> {
         let model::Hop { rate, queue, .. } = &scenario.hops[hop];
         let least = |rate: Rate| queue.traits().shapes_to.map_or(rate, |shaped| rate.min(shaped));
@@ -133,7 +131,7 @@ pub fn is_fair(scenario: &Scenario, way: &[usize]) -> Arc<[(Time, bool)]> {
             rates.insert((rate, place));
         }
         let &(_, narrowest) = rates.first()?;
-        Some((changes[0].0, scenario.hops[way[narrowest]].queue.traits().isolates))
+        Some((changes[0].0, scenario.hops[way[narrowest]].queue_of(point).traits().isolates))
     };
     changes.chunk_by(|a, b| a.0 == b.0).filter_map(of_time).collect()
 }
@@ -176,7 +174,7 @@ mod tests {
              [[flow]]\nname = \"f\"\nrtt = \"10ms\"\nroute = [\"h\"]\n"
         );
         let scenario = Scenario::parse(&text, "truth.toml", &NoTraces).expect("it is legal");
-        is_fair(&scenario, &[0])[0].1
+        is_fair(&scenario, &[0], Dscp(0))[0].1
     }
 
     #[test]

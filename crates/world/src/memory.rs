@@ -92,7 +92,10 @@ fn packets(scenario: &Scenario) -> u64 {
 
 /// The limits of a hop's queues together.
 fn limit(hop: &Hop, link: &LinkHint) -> Bytes {
-    let own = |class: &Class| limit_of(class.queue.as_ref().unwrap_or(&hop.queue), link).0;
+    let own = |class: &Class| {
+        let (queue, link) = hop.queue_in(class, link);
+        limit_of(queue, &link).0
+    };
     let classes = hop.classes.iter().map(own).fold(0, u64::saturating_add);
     if hop.classes.is_empty() { limit_of(&hop.queue, link) } else { Bytes(classes) }
 }

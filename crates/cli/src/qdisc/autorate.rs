@@ -19,7 +19,7 @@ const TICK: Span = Span::ms(50);
 const SILENCE: Span = Span::s(5);
 /// A change of the rate that is worth a call of the kernel, as a share.
 const STEP: f64 = 0.005;
-/// Controllers that follow a link, the one that is meant without a name first.
+/// Controllers that follow a link. The first is the default.
 const CONTROLLERS: [&str; 2] = ["drain", "cake_autorate"];
 
 /// What was asked for.
@@ -222,7 +222,7 @@ impl Following {
     }
 }
 
-/// What a shaper has let pass. One behind the link shows what the link has carried: also what waits there.
+/// The bytes that a shaper has let pass. A shaper behind the link also counts what waits at it, because the link has carried that.
 fn look(counters: &mut Qdisc, clock: Clock, is_behind: bool) -> Result<Shaped, Failure> {
     let stats = counters.stats().map_err(Failure::other)?;
     let backlog = Bytes(stats.backlog_bytes.into());

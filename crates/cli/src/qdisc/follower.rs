@@ -69,7 +69,7 @@ impl Follower {
         Some(number)
     }
 
-    /// An answer was received. Probes before the one that it answers are lost.
+    /// Takes an answer. Earlier probes without one count as lost.
     pub(super) fn on_answer(&mut self, answer: ReflectorAnswer, shaped: Shaped) {
         let Some(place) = self.probes.iter().position(|probe| probe.number == answer.number) else { return };
         let Some(Probe { sent, passed, .. }) = self.probes.drain(..=place).next_back() else { return };

@@ -97,3 +97,12 @@ fn commands(args: &Attach, queue: QueueConfig, rate: Option<Rate>) -> Result<Vec
     }
     Ok(vec![format!("tc qdisc replace dev {} root {}", args.interface, words.join(" "))])
 }
+
+#[cfg(all(test, feature = "bpf", target_os = "linux"))]
+mod tests {
+    /// Builds without the library name its programs, too.
+    #[test]
+    fn the_programs_are_those_of_the_library() {
+        assert_eq!(super::PROGRAMS[..], *narrows_qdisc::constants::PROGRAMS);
+    }
+}

@@ -286,7 +286,7 @@ impl<'a> Records<'a> {
         let flow = |(number, group): (usize, &Flow)| {
             let points = (number < scenario.record.flows as usize).then_some(points);
             let splits = group.controller.as_ref().is_some_and(|controller| controller.splits());
-            let truth = splits.then(|| build::is_fair(scenario, &group.route));
+            let truth = splits.then(|| build::is_fair(scenario, &group.route, group.dscp));
             FlowFigures::new(group, points, digits, has_warmup).judged_by(truth)
         };
         let flows = groups.enumerate().map(flow).collect();

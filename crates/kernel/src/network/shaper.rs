@@ -72,13 +72,11 @@ pub(super) fn below(hop: &Hop, hint: &LinkHint, modules: &mut Vec<String>) -> Re
         );
         commands.push(Command { what: "class", rest });
         if is_leaf {
-            let hint = LinkHint { rate: class.ceil.min(hint.rate), ..*hint };
-            commands.push(queue(class.queue.as_ref().unwrap_or(&hop.queue), &hint, &own, 0x10 + number)?);
+            let (of_class, hint) = hop.queue_in(class, hint);
+            commands.push(queue(of_class, &hint, &own, 0x10 + number)?);
         }
     }
-    let points =
-        |(number, class): (usize, &Class)| class.dscp.iter().map(move |&point| (number, point)).collect::<Vec<_>>();
-    for (number, Dscp(point)) in hop.classes.iter().enumerate().flat_map(points) {
+    for (Dscp(point), number) in hop.points() {
         for (pref, protocol) in [(1, "ip"), (2, "ipv6")] {
             let (own, tos) = (id(number), point << 2);
             let rest = format!("parent 1: protocol {protocol} pref {pref} flower ip_tos {tos:#x}/0xfc classid {own}");

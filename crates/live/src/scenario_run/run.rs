@@ -196,7 +196,7 @@ fn quic_flows(scenario: &Scenario, layout: &Layout) -> Vec<Option<Option<Truth>>
     let of_flow = |flow: &FlowEnds| {
         let group = &scenario.flows[flow.group];
         let splits = group.controller.as_ref().is_some_and(|controller| controller.splits());
-        let truth = || splits.then(|| build::is_fair(scenario, &group.route));
+        let truth = || splits.then(|| build::is_fair(scenario, &group.route, group.dscp));
         matches!(group.transport, Transport::Quic(_)).then(truth)
     };
     layout.flows.iter().map(of_flow).collect()
