@@ -123,7 +123,7 @@ impl Compare {
             duration,
             warmup: optional("--warmup", &self.warmup)?.unwrap_or_else(|| Bottleneck::warmup(duration)),
             record_interval: optional("--record-interval", &self.record_interval)?,
-            loss: shorthand::loss("--loss", &self.loss).map_err(Failure::usage)?,
+            loss: shorthand::loss("--loss", &self.loss, &TraceFiles(Path::new(""))).map_err(Failure::usage)?,
             ecn: self.ecn,
         })
     }

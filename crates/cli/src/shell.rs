@@ -293,7 +293,7 @@ impl Shell {
                 )));
             }
         };
-        let loss = shorthand::loss("--loss", &self.loss).map_err(Failure::usage)?;
+        let loss = shorthand::loss("--loss", &self.loss, &TraceFiles(Path::new(""))).map_err(Failure::usage)?;
         let jitter = shorthand::span("--jitter", &self.jitter).map_err(Failure::usage)?;
         if jitter > delay {
             let message =

@@ -5,8 +5,16 @@
 //! makes draws less spread, so that a loss of 1 % with a correlation of 50 % loses fewer than 1 %. Loss in bursts is netem's
 //! Gilbert–Elliott model (`loss_gilb_ell`): the state at a packet's arrival decides about its loss, after the next state was drawn.
 //!
+//! Losses may also be [recorded ones](RecordedLosses), which netem does not have.
+//!
 //! Each effect draws from a stream of its own, so that one effect does not change another's draws.
 use crate::rng::Rng;
+use crate::time::Time;
+use trace::Playback;
+
+mod trace;
+
+pub use trace::{LossTrace, RecordedLosses};
 
 /// A probability, and the correlation of each draw with the one before.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -25,7 +33,7 @@ impl Chance {
 }
 
 /// How packets are lost behind a link.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Loss {
     /// Each with this probability (`loss random`).
     Random(Chance),
@@ -40,6 +48,8 @@ pub enum Loss {
         /// Probability of a loss in the good state; `1-k` in `tc`'s words.
         good: f64,
     },
+    /// As it was recorded.
+    Trace(LossTrace),
 }
 
 impl Default for Loss {
@@ -56,26 +66,28 @@ impl Loss {
 
     /// Its probability, if each packet is lost independently of the others.
     pub fn independent(&self) -> Option<f64> {
-        match *self {
-            Loss::Random(Chance { share, correlation: 0.0 }) => Some(share),
+        match self {
+            Loss::Random(Chance { share, correlation: 0.0 }) => Some(*share),
             _ => None,
         }
     }
 
     /// The share of packets that is lost in the long run; that of independent draws for a chance with a correlation.
     pub fn mean(&self) -> f64 {
-        match *self {
+        match self {
             Loss::Random(chance) => chance.share,
-            Loss::Gemodel { p: 0.0, good, .. } => good,
+            Loss::Gemodel { p: 0.0, good, .. } => *good,
             Loss::Gemodel { p, r, bad, good } => (p * bad + r * good) / (p + r),
+            Loss::Trace(trace) => trace.losses.mean(),
         }
     }
 
     /// Whether no packet is lost.
     pub fn is_none(&self) -> bool {
-        match *self {
+        match self {
             Loss::Random(chance) => chance.share == 0.0,
-            Loss::Gemodel { p, bad, good, .. } => good == 0.0 && (p == 0.0 || bad == 0.0),
+            Loss::Gemodel { p, bad, good, .. } => *good == 0.0 && (*p == 0.0 || *bad == 0.0),
+            Loss::Trace(trace) => trace.losses.mean() == 0.0,
         }
     }
 }
@@ -90,7 +102,7 @@ pub struct Reorder {
 }
 
 /// All effects.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Effects {
     /// Packets that are lost.
     pub loss: Loss,
@@ -118,6 +130,7 @@ pub struct Netem {
 enum Losing {
     Random(Draws),
     Gemodel { to_bad: f64, to_good: f64, bad: f64, good: f64, is_bad: bool, rng: Rng },
+    Recorded(Playback),
 }
 
 #[derive(Clone, Debug)]
@@ -135,11 +148,12 @@ impl Netem {
             return None;
         }
         let draws = |chance: Option<Chance>, name| chance.map(|chance| Draws::new(chance, stream(name)));
-        let loss = match effects.loss {
-            Loss::Random(chance) => Losing::Random(Draws::new(chance, stream("loss"))),
-            Loss::Gemodel { p, r, bad, good } => {
+        let loss = match &effects.loss {
+            Loss::Random(chance) => Losing::Random(Draws::new(*chance, stream("loss"))),
+            &Loss::Gemodel { p, r, bad, good } => {
                 Losing::Gemodel { to_bad: p, to_good: r, bad, good, is_bad: false, rng: stream("loss") }
             }
+            Loss::Trace(trace) => Losing::Recorded(Playback::new(&trace.losses, stream("loss"))),
         };
         let reordering = |Reorder { chance, gap }| Reordering {
             draws: Draws::new(chance, stream("reorder")),
@@ -161,9 +175,9 @@ impl Netem {
         self.duplicate.as_mut().is_some_and(Draws::hits)
     }
 
-    /// Whether this packet is lost.
+    /// Whether the packet that leaves the link now is lost. Calls are in the order of time.
     #[inline]
-    pub fn loses(&mut self) -> bool {
+    pub fn loses(&mut self, now: Time) -> bool {
         match &mut self.loss {
             Losing::Random(draws) => draws.hits(),
             Losing::Gemodel { to_bad, to_good, bad, good, is_bad, rng } => {
@@ -171,6 +185,7 @@ impl Netem {
                 *is_bad ^= rng.chance(change);
                 rng.chance(loss)
             }
+            Losing::Recorded(playback) => playback.loses(now),
         }
     }
 
@@ -266,8 +281,8 @@ mod tests {
     #[test]
     fn losses_come_in_the_bursts_of_gilbert_and_elliott() {
         let loss = Loss::Gemodel { p: 0.01, r: 0.25, bad: 1.0, good: 0.0 };
-        let mut netem = netem(Effects { loss, ..Effects::default() });
-        let lost: Vec<bool> = (0..PACKETS).map(|_| netem.loses()).collect();
+        let mut netem = netem(Effects { loss: loss.clone(), ..Effects::default() });
+        let lost: Vec<bool> = (0..PACKETS).map(|_| netem.loses(Time::ZERO)).collect();
         let total = lost.iter().filter(|&&lost| lost).count();
         let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         // 0.01 ÷ 0.26 = 3.846 %; some 9600 bursts of 4 with a standard deviation of √12 each.
@@ -280,7 +295,7 @@ mod tests {
         // Half of the packets see the bad state: 0.5 · 0.4 + 0.5 · 0.02 = 21 %.
         let loss = Loss::Gemodel { p: 0.1, r: 0.1, bad: 0.4, good: 0.02 };
         let mut netem = netem(Effects { loss, ..Effects::default() });
-        let total = (0..PACKETS).filter(|_| netem.loses()).count();
+        let total = (0..PACKETS).filter(|_| netem.loses(Time::ZERO)).count();
         assert!((share(total, PACKETS) - 0.21).abs() < 0.003, "{total}");
     }
 
@@ -330,7 +345,7 @@ mod tests {
     fn effects_do_not_change_each_others_draws() {
         let loss = Loss::random(0.3);
         let (mut alone, mut all) = (
-            netem(Effects { loss, ..Effects::default() }),
+            netem(Effects { loss: loss.clone(), ..Effects::default() }),
             netem(Effects {
                 loss,
                 duplicate: Some(Chance::of(0.2)),
@@ -343,7 +358,7 @@ mod tests {
             all.duplicates();
             all.corrupts();
             all.skips_delay();
-            assert_eq!(alone.loses(), all.loses());
+            assert_eq!(alone.loses(Time::ZERO), all.loses(Time::ZERO));
         }
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! A step counts for packets that are sent from its time on. No packet overtakes another, unless the jitter says so: when the delay
 //! shrinks, packets that would catch up with earlier ones arrive together with the last of these. With jitter each packet draws its own
-//! delay: uniformly from [delay − jitter, delay + jitter], or from one of netem's distributions, of which the jitter is the unit. One that
+//! delay: uniformly from [delay − jitter, delay + jitter], or from a table such as netem's, of which the jitter is the unit. One that
 //! would arrive before its predecessor arrives with it. Where packets follow each other more closely than the jitter, waiting for slow
 //! predecessors makes their mean delay longer than `delay`.
 use crate::rng::Rng;
 use crate::time::{Span, Time};
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 
 mod distribution;
 
-pub use distribution::Distribution;
+pub use distribution::{DelayTable, Distribution, NamedDistribution};
 
 /// How the delay varies from packet to packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Jitter {
     /// Half of the range of a uniform distribution, the unit of the others.
     pub span: Span,
@@ -36,7 +36,7 @@ pub struct Propagation {
     most: Span,
     jitter: Span,
     /// How delays are distributed, unless uniformly.
-    table: Option<Box<[i16]>>,
+    table: Option<Arc<[i16]>>,
     overtakes: bool,
     rng: Rng,
     /// Arrival time of the previous packet; the epoch before the first.
@@ -204,15 +204,16 @@ mod tests {
 
     #[test]
     fn packets_overtake_each_other_if_they_may() {
-        let jitter = Jitter { span: Span::ms(10), distribution: Distribution::Uniform, overtakes: true };
+        let jitter = Jitter { span: Span::ms(10), distribution: Distribution::default(), overtakes: true };
         let rng = || Rng::stream(1, "hop.link.jitter");
-        let mut way = Propagation::new(&[(Time::ZERO, Span::ms(10))], jitter, rng());
+        let mut way = Propagation::new(&[(Time::ZERO, Span::ms(10))], jitter.clone(), rng());
         let all = arrivals(&mut way, Span::us(100), 10_000);
         // Of two packets with independent delays the later one is first almost half of the time, if they are close.
         let overtaken = all.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
         assert!((4800..5000).contains(&overtaken), "{overtaken}");
         assert!(way.overtakes());
-        let none = Propagation::new(&[(Time::ZERO, Span::ms(10))], Jitter { span: Span::ZERO, ..jitter }, rng());
+        let none =
+            Propagation::new(&[(Time::ZERO, Span::ms(10))], Jitter { span: Span::ZERO, ..jitter.clone() }, rng());
         assert!(!none.overtakes(), "without jitter there is nothing to overtake");
         let shorter = [(Time::ZERO, Span::ms(6)), (Time::ZERO + Span::ms(2), Span::ZERO)];
         let jitter = Jitter { overtakes: true, ..Jitter::default() };
@@ -225,8 +226,8 @@ mod tests {
 
     #[test]
     fn delays_have_netems_distributions() {
-        let way = |distribution| {
-            let jitter = Jitter { span: Span::ms(2), distribution, overtakes: true };
+        let way = |named| {
+            let jitter = Jitter { span: Span::ms(2), distribution: Distribution::Named(named), overtakes: true };
             Propagation::new(&[(Time::ZERO, Span::ms(20))], jitter, Rng::stream(1, "hop.link.jitter"))
         };
         let below = |distribution, ms: f64| {
@@ -234,15 +235,34 @@ mod tests {
             all.iter().filter(|(sent, at)| at.since(*sent).as_ms_f64() < ms).count() as f64 / 100_000.0
         };
         // Φ(1) = 0.8413; the tables reach from −4 to +4.
-        assert!((below(Distribution::Normal, 22.0) - 0.8413).abs() < 0.005);
-        assert!((below(Distribution::Normal, 20.0) - 0.5).abs() < 0.007);
+        assert!((below(NamedDistribution::Normal, 22.0) - 0.8413).abs() < 0.005);
+        assert!((below(NamedDistribution::Normal, 20.0) - 0.5).abs() < 0.007);
         // A Pareto variable x with exponent 3, as 4/3 (x − 3/2): below its mean with 1 − (2/3)³ = 0.7037.
-        assert!((below(Distribution::Pareto, 20.0) - 0.7037).abs() < 0.006);
-        assert_eq!(way(Distribution::Normal).shortest(), Span::ms(12));
+        assert!((below(NamedDistribution::Pareto, 20.0) - 0.7037).abs() < 0.006);
+        assert_eq!(way(NamedDistribution::Normal).shortest(), Span::ms(12));
         // 4/3 (1 − 3/2) = −2/3 of the jitter.
-        assert_eq!(way(Distribution::Pareto).shortest().as_ns() / 1000, 18_666);
-        let wide = Jitter { span: Span::ms(20), distribution: Distribution::Normal, overtakes: false };
+        assert_eq!(way(NamedDistribution::Pareto).shortest().as_ns() / 1000, 18_666);
+        let wide = Jitter {
+            span: Span::ms(20),
+            distribution: Distribution::Named(NamedDistribution::Normal),
+            overtakes: false,
+        };
         let rng = Rng::stream(1, "hop.link.jitter");
         assert_eq!(Propagation::new(&[(Time::ZERO, Span::ms(20))], wide, rng).shortest(), Span::ZERO);
+    }
+
+    #[test]
+    fn delays_are_those_of_a_table() {
+        let entries = [-8192i16, 0, 4096, 24_576].into();
+        let distribution = Distribution::Table(DelayTable { name: "own.dist".into(), entries });
+        let jitter = Jitter { span: Span::ms(2), distribution, overtakes: true };
+        let mut way = Propagation::new(&[(Time::ZERO, Span::ms(20))], jitter, Rng::stream(1, "hop.link.jitter"));
+        assert_eq!(way.shortest(), Span::ms(18));
+        let all = arrivals(&mut way, Span::ms(1), 40_000);
+        // Each entry for a quarter of the packets; five standard deviations of 40 000 draws are 433.
+        for delay in [18, 20, 21, 26].map(Span::ms) {
+            let count = all.iter().filter(|(sent, at)| at.since(*sent) == delay).count();
+            assert!(count.abs_diff(10_000) < 433, "{delay}: {count}");
+        }
     }
 }

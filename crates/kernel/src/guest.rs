@@ -6,7 +6,7 @@ mod run;
 mod taps;
 
 use crate::message::{JOB, Job, MARK, MODULES, Message, SURROUNDED, Surroundings};
-use narrows_scenario::{NoTraces, Scenario};
+use narrows_scenario::Scenario;
 use narrows_world::WorldError;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
@@ -141,8 +141,7 @@ const WAIT: Duration = Duration::from_millis(10);
 
 fn work(job: &Job, port: &mut Port) -> Result<narrows_results::RunResult, WorldError> {
     let failed = |text: String| WorldError::Failed(text);
-    let scenario =
-        Scenario::parse(&job.scenario, "scenario.toml", &NoTraces).map_err(|error| failed(error.to_string()))?;
+    let scenario = Scenario::parse(&job.scenario, "scenario.toml", job).map_err(|error| failed(error.to_string()))?;
     run::run(&scenario, job.capture, |event| {
         let message = match event {
             run::Event::At(at) => Message::At(at.as_ns()),

@@ -1,6 +1,7 @@
 //! What guest and host say to each other: a job in the guest's file system, and lines of JSON over a serial port.
 use crate::sightings::Sighting;
 use narrows_results::RunResult;
+use narrows_scenario::Traces;
 use serde::{Deserialize, Serialize};
 
 /// The guest's work, in [`JOB`].
@@ -8,12 +9,21 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Job {
     /// The scenario as TOML.
     pub(crate) scenario: String,
+    /// The files that it names: names and texts.
+    pub(crate) files: Vec<(String, String)>,
     /// Kernel modules, each after those it depends on: file names in [`MODULES`].
     pub(crate) modules: Vec<String>,
     /// Where the user's programs run; `None` if the scenario has none.
     pub(crate) surroundings: Option<Surroundings>,
     /// The packets that are recorded; `None` for none.
     pub(crate) capture: Option<Recorded>,
+}
+
+impl Traces for Job {
+    fn text(&self, name: &str) -> Result<String, String> {
+        let found = self.files.iter().find(|file| file.0 == name);
+        found.map(|file| file.1.clone()).ok_or_else(|| "the guest has no such file".to_owned())
+    }
 }
 
 /// Which packets are recorded: those sent from a time on and before another, ns, and how many at most.

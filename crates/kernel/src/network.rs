@@ -13,6 +13,7 @@
 //!
 //! Both ends of a pair have the same MAC address and no ARP, so that no packet is sent to find a neighbour.
 use narrows_core::framing::{Atm, Framing};
+use narrows_core::netem::Loss;
 use narrows_core::policer::Exceed;
 use narrows_core::queue::LinkHint;
 use narrows_core::{Bytes, Rate, Span, Time};
@@ -47,6 +48,8 @@ pub struct Network {
     pub all: [Vec<String>; 3],
     /// `tc -batch` in the router, at these times.
     pub changes: Vec<(Time, String)>,
+    /// Tables of delays that `tc` has to find: names and texts.
+    pub tables: Vec<(String, String)>,
     /// Kernel modules, without what they depend on.
     pub modules: Vec<String>,
 }
@@ -99,7 +102,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
     let mut pairs = Pairs::default();
     let mut modules: Vec<String> = ["veth", "sch_htb", "sch_netem"].map(str::to_owned).into();
     let mut devices = vec![None; scenario.hops.len()];
-    let mut changes = Vec::new();
+    let (mut changes, mut tables) = (Vec::new(), Vec::new());
     let rtts = build::longest_rtts(scenario);
     // By direction: the pairs of each hop, and of each route's remaining delay.
     let mut hops = vec![Vec::new(); scenario.hops.len()];
@@ -123,6 +126,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
             devices[hop] = Some(device.clone());
             hops[hop].push(number);
             let netems = netem::Netems::of(spec, &device);
+            tables.extend(netems.table());
             for (device, line) in netems.lines("add", Time::ZERO) {
                 hops[hop].push(pairs.add(device, MTU, line));
             }
@@ -183,7 +187,7 @@ pub fn network(scenario: &Scenario, layout: &Layout) -> Result<Network, String> 
         .collect();
     modules.sort();
     modules.dedup();
-    Ok(Network { router, router_v6, queues: pairs.queues, sides, counters, devices, all, changes, modules })
+    Ok(Network { router, router_v6, queues: pairs.queues, sides, counters, devices, all, changes, tables, modules })
 }
 
 /// Maximum number of segments in a packet, which is a property of the devices that all flows share.
@@ -208,6 +212,11 @@ fn check(hop: &Hop, gso_max_segs: u32) -> Result<(), String> {
     }
     if hop.mechanism.is_some() {
         return refuse("Linux has no link with a `mechanism`; allowed in the kernel's world: a rate alone");
+    }
+    if let Loss::Trace(_) = hop.loss {
+        return refuse(
+            "`loss`: `netem` has no losses by a trace; allowed in the kernel's world: a share, or \"gemodel P R 1-H 1-K\"",
+        );
     }
     match &hop.rate {
         RateSpec::Trace { .. } => {
@@ -467,11 +476,24 @@ fn counters(layout: &Layout, programs: &[Option<[IpAddr; 2]>], side: usize) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_scenario::NoTraces;
+    use narrows_scenario::Traces;
+
+    /// One file of each kind.
+    struct Files;
+
+    impl Traces for Files {
+        fn text(&self, name: &str) -> Result<String, String> {
+            let text = match name {
+                "rain.csv" => "time,loss\n0,0\n1,1%\n",
+                "own.dist" => "-8192 0 0 8192\n",
+                name => return Err(format!("no {name}")),
+            };
+            Ok(text.to_owned())
+        }
+    }
 
     fn made(text: &str) -> Result<Network, String> {
-        let scenario =
-            Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &NoTraces).expect("it is legal");
+        let scenario = Scenario::parse(&format!("duration = \"10s\"\n{text}"), "x.toml", &Files).expect("it is legal");
         let layout = Layout::new(&scenario).expect("it has two sides");
         network(&scenario, &layout)
     }
@@ -517,6 +539,7 @@ mod tests {
             "duplicate = \"1%\"\ncorrupt = \"0.5% 10%\"",
             "delay = \"10ms\"\ndelay_limit = \"1000p\"",
             "delay = \"10ms\"\njitter = \"2ms\"\ndistribution = \"normal\"",
+            "delay = \"10ms\"\njitter = \"2ms\"\ndistribution = { file = \"own.dist\" }",
             "delay = \"10ms\"\njitter = \"2ms\"\novertake = true",
             "delay = \"10ms\"\nreorder = \"25% 50% gap 5\"",
             "police = \"rate 5mbit burst 100kb\"\noverhead = \"18B\"\nmpu = \"64B\"",
@@ -529,6 +552,8 @@ mod tests {
             let is_of_hop = |line: &&str| line.contains("hop0") && !line.contains("dev hop0 ");
             let lines = network.queues.lines().chain(network.changes.iter().flat_map(|(_, text)| text.lines()));
             shown.extend(lines.filter(is_of_hop).map(|line| format!("  {line}\n")));
+            let table = |(name, text): &(String, String)| format!("  {name}.dist: {text}");
+            shown.extend(network.tables.iter().map(table));
         }
         crate::expected("effects.txt", &shown);
         let policed = made(&format!("{LINK}police = \"rate 5mbit burst 100kb\"\n{flow}")).expect("it is allowed");
@@ -683,12 +708,16 @@ mod tests {
         ("queue", &["\"fifo\"", "\"cake\""], &["\"gsp\""]),
         ("delay", &["\"10ms\"", "[{ at = \"0s\", delay = \"10ms\" }, { at = \"5s\", delay = \"20ms\" }]"], &[]),
         ("jitter", &["\"2ms\""], &[]),
-        ("distribution", &["\"uniform\"", "\"normal\"", "\"pareto\"", "\"paretonormal\""], &[]),
+        (
+            "distribution",
+            &["\"uniform\"", "\"normal\"", "\"pareto\"", "\"paretonormal\"", "{ file = \"own.dist\" }"],
+            &[],
+        ),
         ("overtake", &["true"], &[]),
         ("overhead", &["\"18B\"", "\"256B\""], &["\"257B\""]),
         ("mpu", &["\"64B\""], &[]),
         ("atm", &["\"noatm\"", "\"atm\""], &["\"ptm\""]),
-        ("loss", &["0.01", "\"1% 25%\"", "\"gemodel 1% 10% 70% 0.1%\""], &[]),
+        ("loss", &["0.01", "\"1% 25%\"", "\"gemodel 1% 10% 70% 0.1%\""], &["\"trace:rain.csv\""]),
         ("duplicate", &["\"1%\""], &[]),
         ("corrupt", &["\"1% 10%\""], &[]),
         ("reorder", &["\"25% 50% gap 5\""], &[]),

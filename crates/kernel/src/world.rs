@@ -9,6 +9,7 @@ use crate::{initramfs, machine, network};
 use narrows_core::Time;
 use narrows_host::endpoint;
 use narrows_host::layout::Layout;
+use narrows_results::folder;
 use narrows_results::packets::Capture;
 use narrows_results::summary::{MadeIn, Passing};
 use narrows_scenario::{Scenario, Transport};
@@ -107,8 +108,10 @@ impl World for Lab {
         let failed =
             |error: std::io::Error| WorldError::Failed(format!("cannot make the guest's file system: {error}"));
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (scenario_text, files_of_hops) = folder::apart(scenario);
         let job = Job {
-            scenario: scenario.to_toml(),
+            scenario: scenario_text,
+            files: files_of_hops,
             modules: modules.iter().map(name).collect(),
             surroundings: host.map(|host| host.surroundings()),
             capture: wanted.capture.map(recorded),

@@ -9,8 +9,8 @@ use narrows_files::{Existing, OutputFile, Remedy};
 use narrows_results::input::TraceFiles;
 use narrows_results::{ResultError, folder};
 use narrows_results::{RunResult, Summary};
+use narrows_scenario::Scenario;
 use narrows_scenario::printable::{printable, printable_lines};
-use narrows_scenario::{RateSpec, Scenario, TraceSource};
 use std::borrow::Cow;
 use std::fs;
 use std::io::Write as _;
@@ -167,9 +167,7 @@ impl Comparison {
             series.iter_mut().flat_map(|s| [&mut s.source, &mut s.metric]).for_each(make_printable);
             cdfs.iter_mut().flat_map(|c| [&mut c.source, &mut c.metric]).for_each(make_printable);
             for hop in run.scenario.iter_mut().flat_map(|scenario| &mut scenario.hops) {
-                if let RateSpec::Trace { source: TraceSource::File(file), .. } = &mut hop.rate {
-                    make_printable(file);
-                }
+                hop.each_file(|file, _| make_printable(file));
             }
             if let Some(text) = &mut run.scenario_text
                 && let Cow::Owned(shown) = printable_lines(text, false)

@@ -1,10 +1,10 @@
-//! Result folders: `scenario.toml` as run, `summary.json`, `series.parquet`, `cdf.parquet`, and the traces of links.
+//! Result folders: `scenario.toml` as run, `summary.json`, `series.parquet`, `cdf.parquet`, and the files that the scenario names, such as traces.
 //!
 //! [`write()`] makes new files only, `summary.json` last: a folder with a summary is complete, whenever the program was stopped.
 //! To replace results, write them elsewhere and rename the folder.
 use crate::table::{self, Curve};
 use crate::{Cdf, RunResult, Series};
-use narrows_scenario::{RateSpec, Scenario, TraceSource, trace};
+use narrows_scenario::{FileContent, Scenario};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -42,16 +42,22 @@ fn error(path: &Path, doing: &str, error: impl fmt::Display) -> ResultError {
     ResultError { path: path.into(), message: format!("{doing}: {error}") }
 }
 
-/// The input files of a run, by file name, with their text: the scenario, and the traces that it names.
+/// The input files of a run, by file name, with their text: the files that the scenario names, and the scenario.
 pub fn inputs(scenario: &Scenario) -> Vec<(String, String)> {
-    let (scenario, mut texts) = with_traces_beside(scenario);
-    texts.push((SCENARIO.to_owned(), scenario.to_toml()));
-    texts
+    let (text, mut files) = apart(scenario);
+    files.push((SCENARIO.to_owned(), text));
+    files
 }
 
-/// The scenario as a folder stores it, and its text: traces have the names of their files in the folder.
+/// The scenario's text, and the files that it names, by their names in it.
+pub fn apart(scenario: &Scenario) -> (String, Vec<(String, String)>) {
+    let (scenario, files) = with_files_beside(scenario);
+    (scenario.to_toml(), files)
+}
+
+/// The scenario as a folder stores it, and its text: traces and tables have the names of their files in the folder.
 pub fn kept(scenario: &Scenario) -> (Scenario, String) {
-    let (scenario, _) = with_traces_beside(scenario);
+    let (scenario, _) = with_files_beside(scenario);
     let text = scenario.to_toml();
     (scenario, text)
 }
@@ -138,16 +144,23 @@ pub fn folder_name(label: &str) -> String {
     label.chars().map(keep).collect::<String>().trim_start_matches('.').to_owned()
 }
 
-/// The file of the trace of the `i`-th hop, which keeps the user's name for it: `hop0-lte.mahi`, also when a folder is run again.
-fn trace_file(i: usize, file: &str) -> String {
-    let name: String = folder_name(trace_name(file)).chars().take(LONGEST_NAME).collect();
-    if name.is_empty() { format!("hop{i}.mahi") } else { format!("hop{i}-{name}.mahi") }
+/// A file of the `i`-th hop, which keeps the user's name for it: `hop0-lte.mahi`, also when a folder is run again.
+fn hop_file(i: usize, file: &str, extension: &str) -> String {
+    let name: String = folder_name(users_name(file)).chars().take(LONGEST_NAME).collect();
+    if name.is_empty() { format!("hop{i}{extension}") } else { format!("hop{i}-{name}{extension}") }
 }
 
-/// The trace as the user called it: `lte` for `traces/lte.mahi` and for `hop0-lte.mahi` of a result's folder; empty for `hop0.mahi`.
-pub fn trace_name(file: &str) -> &str {
+/// Whether this is the name of a file that a hop names, as folders have them: `hop0.mahi`, `hop1-drive.loss`.
+pub fn is_hop_file(name: &str) -> bool {
+    let stem = FileContent::EXTENSIONS.iter().find_map(|extension| name.strip_prefix("hop")?.strip_suffix(extension));
+    let number = stem.map(|stem| stem.split_once('-').map_or(stem, |(number, _)| number));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A trace or a table as the user called it: `lte` for `traces/lte.mahi` and for `hop0-lte.mahi` of a result's folder; empty for `hop0.mahi`.
+pub fn users_name(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name = name.strip_suffix(".mahi").unwrap_or(name);
+    let name = FileContent::EXTENSIONS.iter().find_map(|extension| name.strip_suffix(extension)).unwrap_or(name);
     let numbered = name.strip_prefix("hop").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     match numbered.filter(|rest| rest.len() + "hop".len() < name.len()) {
         Some("") => "",
@@ -159,16 +172,16 @@ pub fn trace_name(file: &str) -> &str {
 /// Most characters of a user's name in a file's name.
 const LONGEST_NAME: usize = 80;
 
-/// The scenario with its traces in the same folder, and their texts, so that a folder can be run again wherever it is.
-fn with_traces_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
-    let (mut scenario, mut traces) = (scenario.clone(), Vec::new());
+/// The scenario with the files that it names in the same folder, and their texts, so that a folder can be run again wherever it is.
+fn with_files_beside(scenario: &Scenario) -> (Scenario, Vec<(String, String)>) {
+    let (mut scenario, mut files) = (scenario.clone(), Vec::new());
     for (i, hop) in scenario.hops.iter_mut().enumerate() {
-        if let RateSpec::Trace { source: TraceSource::File(file), opportunities, .. } = &mut hop.rate {
-            *file = trace_file(i, file);
-            traces.push((file.clone(), trace::write(opportunities)));
-        }
+        hop.each_file(|file, content| {
+            *file = hop_file(i, file, content.extension());
+            files.push((file.clone(), content.text()));
+        });
     }
-    (scenario, traces)
+    (scenario, files)
 }
 
 #[cfg(test)]
@@ -186,10 +199,15 @@ mod tests {
             ("hop1b.mahi", "hop0-hop1b.mahi"),
             ("", "hop0.mahi"),
         ] {
-            assert_eq!(trace_file(0, file), name, "{file}");
-            assert_eq!(trace_file(0, name), name, "{file} again");
+            assert_eq!(hop_file(0, file, ".mahi"), name, "{file}");
+            assert_eq!(hop_file(0, name, ".mahi"), name, "{file} again");
+            assert!(is_hop_file(name), "{name}");
         }
-        assert_eq!(trace_file(0, &"x".repeat(999)).len(), "hop0-.mahi".len() + LONGEST_NAME);
-        assert_eq!((trace_name("hop0-verizon.down.mahi"), trace_name("hop0.mahi")), ("verizon.down", ""));
+        assert_eq!(hop_file(0, &"x".repeat(999), ".mahi").len(), "hop0-.mahi".len() + LONGEST_NAME);
+        assert_eq!(hop_file(2, "rain.csv", ".loss"), "hop2-rain.csv.loss");
+        assert_eq!(hop_file(0, "hop2-rain.csv.loss", ".loss"), "hop0-rain.csv.loss");
+        assert_eq!(hop_file(0, "/usr/lib/tc/experimental.dist", ".dist"), "hop0-experimental.dist");
+        assert!(["hop.mahi", "hopx.mahi", "hop-1.mahi", "hop0.txt", "0.mahi"].iter().all(|name| !is_hop_file(name)));
+        assert_eq!((users_name("hop0-verizon.down.mahi"), users_name("hop0.mahi")), ("verizon.down", ""));
     }
 }

@@ -50,7 +50,7 @@ impl Bottleneck {
     pub fn scenario(&self, queue: &QueueConfig, seed: u64) -> Result<Scenario, ScenarioError> {
         let hop = Hop {
             delay: DelaySpec::constant(self.delay()),
-            loss: self.loss,
+            loss: self.loss.clone(),
             ..Hop::new("bottleneck", self.rate.clone(), queue.clone())
         };
         let flows = self.flows.iter().map(|group| self.flow(group)).collect();

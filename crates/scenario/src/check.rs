@@ -10,7 +10,6 @@ use crate::traffic::Traffic;
 use crate::transport::Transport;
 use crate::write::show;
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::propagation::Distribution;
 use narrows_core::registry::Registered as _;
 use narrows_core::{Bytes, Rate, Span, Time};
 use std::collections::{HashMap, HashSet};
@@ -173,7 +172,7 @@ fn single_names(s: &Scenario) -> Result<(), Fault> {
 
 fn check_hop(hop: &Hop) -> Result<(), Wrong> {
     values(hop)?;
-    if hop.distribution == Distribution::Uniform && hop.jitter > hop.delay.min() {
+    if hop.distribution.is_uniform() && hop.jitter > hop.delay.min() {
         let (jitter, delay) = (hop.jitter, hop.delay.min());
         let message = format!("jitter cannot be \"{jitter}\" with a delay of {delay}; allowed: at most the delay");
         return wrong("jitter", message);

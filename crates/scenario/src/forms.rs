@@ -7,9 +7,11 @@ use crate::write::{line, quoted};
 use serde_json::Value;
 use std::fmt::Display;
 
+mod distribution;
 pub(crate) mod effects;
 mod hops;
 mod kind;
+mod losses;
 mod plain;
 mod rate;
 mod spread;
@@ -17,9 +19,11 @@ mod steps;
 mod table;
 mod text;
 
+pub(crate) use distribution::Delays;
 pub(crate) use effects::TcWords;
 pub(crate) use hops::{HopNames, Hops};
 pub(crate) use kind::Kind;
+pub(crate) use losses::Losses;
 pub(crate) use plain::{ANY, CodePoint, CodePoints, Moment, SharePart, within};
 pub(crate) use rate::LinkRate;
 pub(crate) use spread::{RTT, START};

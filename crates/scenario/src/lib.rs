@@ -1,16 +1,18 @@
 //! The scenario, which every world shares.
 //!
-//! A text goes in and a validated [`Scenario`] comes out; worlds parse nothing. This crate opens no file: the traces that a
-//! scenario names come from a source that the caller passes ([`Traces`]).
+//! A text goes in and a validated [`Scenario`] comes out; worlds parse nothing. This crate opens no file: the traces and other
+//! files that a scenario names come from a source that the caller passes ([`Traces`]).
 //!
 //! [`Scenario::parse`] reads a text, [`settings`] change keys of it, [`shorthand`] the command line's short forms, [`schema`] describes files to editors.
 pub mod bottleneck;
 mod check;
 pub mod classes;
 pub mod command;
+mod dist;
 mod dscp;
 mod error;
 pub mod expect;
+mod files;
 mod forms;
 pub mod keys;
 pub mod limits;
@@ -34,6 +36,7 @@ pub use classes::Class;
 pub use command::CommandLine;
 pub use error::ScenarioError;
 pub use expect::Expectation;
+pub use files::FileContent;
 pub use model::{DelaySpec, Family, Flow, Hop, RateSpec, Record, Release, Rtt, Scenario, Start, TraceSource};
 pub use settings::Setting;
 pub use suggest::hint;

@@ -3,8 +3,8 @@ use crate::classes::Class;
 use crate::command::CommandLine;
 use crate::expect::Expectation;
 use crate::forms::{
-    ANY, CodePoint, Delay, Hops, Kind, LinkRate, Many, Maybe, Moment, NAME, One, Program, RTT, START, TEXT, TcWords,
-    within,
+    ANY, CodePoint, Delay, Delays, Hops, Kind, LinkRate, Losses, Many, Maybe, Moment, NAME, One, Program, RTT, START,
+    TEXT, TcWords, within,
 };
 use crate::keys::{Table as _, keys};
 use crate::traffic::{Traffic, Video};
@@ -75,8 +75,8 @@ keys! {
         /// Deviation of a packet's delay: the largest one of a uniform `distribution`, at most the shortest delay. Packets do not overtake each other,
         /// unless `overtake` says so: one that would do so arrives together with its predecessor.
         pub jitter: Span = Span::ZERO, Condition, within(Span::ZERO, Span::s(3600));
-        /// How delays are distributed. All but uniform ones are [netem's](#what-a-link-does-to-packets), of which `jitter` is the unit.
-        pub distribution: Distribution = Distribution::Uniform, Condition, ANY;
+        /// How delays are distributed. All but uniform ones are [netem's](#what-a-link-does-to-packets), of which `jitter` is the unit, or a table [from a file](#delays-from-a-table).
+        pub distribution: Distribution = Distribution::default(), Condition, Delays;
         /// May packets with `jitter` overtake each other, as behind Linux's netem?
         pub overtake: bool = false, Condition, ANY;
         /// Framing per packet on this link, which counts in rates and in byte limits.
@@ -86,8 +86,8 @@ keys! {
         /// How the link layer divides a packet and its framing: not at all, into ATM cells of 53 bytes for each 48 begun (ADSL), or into 65 bytes
         /// for each 64 begun (PTM, VDSL).
         pub atm: Atm = Atm::Noatm, Condition, ANY;
-        /// Packets that are lost after they were sent: a probability, or [a model of bursts](#what-a-link-does-to-packets).
-        pub loss: Loss = Loss::random(0.0), Condition, TcWords;
+        /// Packets that are lost after they were sent: a probability, [a model of bursts](#what-a-link-does-to-packets), or [a trace](#losses-from-a-trace).
+        pub loss: Loss = Loss::random(0.0), Condition, Losses;
         /// Probability that a packet arrives twice.
         pub duplicate: Option<Chance> = None, Condition, Maybe(TcWords);
         /// Probability that a bit of a packet is changed, so that its receiver discards it.
@@ -326,14 +326,14 @@ impl Hop {
     }
 
     /// How the delay varies from packet to packet.
-    pub const fn jitters(&self) -> Jitter {
-        Jitter { span: self.jitter, distribution: self.distribution, overtakes: self.overtake }
+    pub fn jitters(&self) -> Jitter {
+        Jitter { span: self.jitter, distribution: self.distribution.clone(), overtakes: self.overtake }
     }
 
     /// What happens to packets behind the link, besides their delay.
     pub fn effects(&self) -> Effects {
         let (duplicate, corrupt, reorder) = (self.duplicate, self.corrupt, self.reorder);
-        Effects { loss: self.loss, duplicate, corrupt, reorder, limit: self.delay_limit.map(|limit| limit.0) }
+        Effects { loss: self.loss.clone(), duplicate, corrupt, reorder, limit: self.delay_limit.map(|limit| limit.0) }
     }
 
     /// The effects that it has, by their keys, in words.

@@ -134,8 +134,11 @@ pub fn duration(flag: &str, text: &str) -> Result<Span, ScenarioError> {
     span(flag, &if seconds { format!("{}s", text.trim()) } else { text.to_owned() })
 }
 
-/// Packets that are lost: `0.01`, `1%` or `gemodel 1% 10%`.
-pub fn loss(flag: &str, text: &str) -> Result<Loss, ScenarioError> {
+/// Packets that are lost: `0.01`, `1%`, `gemodel 1% 10%`, or `trace:losses.csv` (a file).
+pub fn loss(flag: &str, text: &str, traces: &dyn Traces) -> Result<Loss, ScenarioError> {
+    if let Some(name) = trace_name(text) {
+        return trace::losses(name, traces, |problem| ScenarioError::new(flag, problem));
+    }
     effects::read(text).ok_or_else(|| {
         ScenarioError::new(flag, format!("cannot be {text:?}; allowed: {}", <Loss as effects::Worded>::ALLOWED))
     })

@@ -5,13 +5,14 @@
 //!   lines ascend, and the trace repeats for ever with its last line as the period (Netravali et al., "Mahimahi: Accurate
 //!   Record-and-Replay for HTTP", USENIX ATC 2015);
 //! - [logs](log) of mahimahi's links and of Pantheon's tunnels;
-//! - [CSV](csv): rates and the times from which they hold;
+//! - [CSV](rates): rates and the times from which they hold;
 //! - [the history of a Starlink dish](history), in JSON.
 //!
-//! All of them become opportunities of 1500 bytes in whole milliseconds.
+//! All of them become opportunities of 1500 bytes in whole milliseconds. Traces of [losses] have formats of their own.
 use crate::error::ScenarioError;
 use crate::model::{RateSpec, Scenario, TraceSource};
 use narrows_core::link::OPPORTUNITY;
+use narrows_core::netem::{Loss, LossTrace, RecordedLosses};
 use narrows_core::{Rate, Span};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -22,6 +23,8 @@ mod clock;
 mod csv;
 mod history;
 mod log;
+pub mod losses;
+mod rates;
 pub mod synthetic;
 
 /// Longest trace, ms: a year.
@@ -31,24 +34,25 @@ const MOST: usize = 20_000_000;
 /// Most digits of a number that a message repeats: those of a 64-bit number.
 const MAX_DIGITS: usize = 20;
 
-/// The source of the traces that a scenario names. Parsing opens no file: the caller passes this along with the text.
+/// The source of the traces, and of the other files, that a scenario names. Parsing opens no file: the caller passes this along with the text.
 pub trait Traces {
-    /// The text of the trace with this name in the scenario; the error says why it is not available.
+    /// The text of the file with this name in the scenario; the error says why it is not available.
     fn text(&self, name: &str) -> Result<String, String>;
 
-    /// The trace's place in messages.
+    /// The file's place in messages.
     fn place(&self, name: &str) -> String {
         name.to_owned()
     }
 }
 
-/// No traces from files: a scenario that names one is refused.
+/// No files: a scenario that names one is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTraces;
 
 impl Traces for NoTraces {
     fn text(&self, _: &str) -> Result<String, String> {
-        Err("there are no files here; allowed: rates, schedules and the built-in traces".into())
+        Err("there are no files here; allowed: what needs none, such as \"20mbit\", \"trace:lte\" or a loss of \"1%\""
+            .into())
     }
 }
 
@@ -62,32 +66,64 @@ pub(crate) fn rate(
     let (opportunities, period) = match Model::named(name) {
         Some(model) => model.opportunities(synthetic::SEED, synthetic::DURATION),
         None => {
-            let place = traces.place(name);
-            let text = traces.text(name).map_err(|problem| {
-                let built_in = Model::ALL.map(Model::name).join(", ");
-                refused(format!("cannot read trace \"{place}\": {problem} (built-in traces: {built_in})"))
-            })?;
+            let built_in = Model::ALL.map(Model::name).join(", ");
+            let (text, place) =
+                text_of("trace", name, traces, |problem| refused(format!("{problem} (built-in traces: {built_in})")))?;
             parse(&text, &place)?
         }
     };
     Ok(RateSpec::Trace { source: TraceSource::File(name.to_owned()), opportunities: opportunities.into(), period })
 }
 
+/// The losses in the file of this name; errors as for a rate.
+pub(crate) fn losses(
+    name: &str,
+    traces: &dyn Traces,
+    refused: impl FnOnce(String) -> ScenarioError,
+) -> Result<Loss, ScenarioError> {
+    let (text, place) = text_of("trace", name, traces, refused)?;
+    Ok(Loss::Trace(LossTrace { name: name.to_owned(), losses: losses::parse(&text, &place)? }))
+}
+
+/// The text of a file that has such a thing, and its name in messages.
+pub(crate) fn text_of(
+    what: &str,
+    name: &str,
+    traces: &dyn Traces,
+    refused: impl FnOnce(String) -> ScenarioError,
+) -> Result<(String, String), ScenarioError> {
+    let place = traces.place(name);
+    match traces.text(name) {
+        Ok(text) => Ok((text, place)),
+        Err(problem) => Err(refused(format!("cannot read {what} \"{place}\": {problem}"))),
+    }
+}
+
 /// One copy of each trace, for the scenarios of many runs.
 #[derive(Debug, Default)]
-pub struct Shared(HashMap<String, Arc<[Span]>>);
+pub struct Shared {
+    rates: HashMap<String, Arc<[Span]>>,
+    losses: HashMap<String, RecordedLosses>,
+}
 
 impl Shared {
     /// Lets a scenario's traces be the copies of earlier scenarios, if they are equal.
     pub fn share(&mut self, scenario: &mut Scenario) {
         for hop in &mut scenario.hops {
             if let RateSpec::Trace { source: TraceSource::File(name), opportunities, .. } = &mut hop.rate {
-                let known = self.0.entry(name.clone()).or_insert_with(|| Arc::clone(opportunities));
-                if known == opportunities {
-                    *opportunities = Arc::clone(known);
-                }
+                share(&mut self.rates, name, opportunities);
+            }
+            if let Loss::Trace(trace) = &mut hop.loss {
+                share(&mut self.losses, &trace.name, &mut trace.losses);
             }
         }
+    }
+}
+
+fn share<T: Clone + PartialEq>(all: &mut HashMap<String, T>, name: &str, trace: &mut T) {
+    let known = all.entry(name.to_owned()).or_insert_with(|| trace.clone());
+    if known == trace {
+        *trace = known.clone();
     }
 }
 
@@ -104,7 +140,7 @@ pub fn parse_column(text: &str, file: &str, column: Option<&str>) -> Result<(Vec
     } else if log::is_event(first) {
         log::parse(text, file)
     } else if first.contains(csv::SEPARATORS) {
-        csv::parse(text, file, column)
+        rates::parse(text, file, column)
     } else {
         mahimahi(text, file)
     }
@@ -141,7 +177,7 @@ fn digits(text: &str) -> String {
     if is_number && text.len() <= MAX_DIGITS { format!(": {text}") } else { String::new() }
 }
 
-fn at(file: &str, line: usize, message: String) -> ScenarioError {
+pub(crate) fn at(file: &str, line: usize, message: String) -> ScenarioError {
     ScenarioError { place: file.into(), line: Some(line), message }
 }
 

@@ -3,7 +3,7 @@
 //! The series of both runs have the same number of points, so only the work per packet could make the longer run allocate more.
 //! Tables grow to their peak, which a longer run may raise slightly.
 use narrows_core::congestion::ControllerConfig;
-use narrows_core::netem::Loss;
+use narrows_core::netem::{Loss, LossTrace, RecordedLosses};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span, Time};
@@ -59,6 +59,12 @@ fn no_loss_recovery_makes_a_run_allocate_per_packet() {
     let mut lossy = scenario(queue, cubic, 50);
     lossy.hops[0].loss = Loss::random(0.01);
     assert_steady("cubic × 50 through fq_codel, 1 % lost", &lossy);
+    let outcomes = RecordedLosses::Packets((0..100).map(|n| n == 50).collect());
+    let shares = RecordedLosses::Shares([(Span::ZERO, 0.0), (Span::ms(40), 0.02)].into());
+    for losses in [outcomes, shares] {
+        lossy.hops[0].loss = Loss::Trace(LossTrace { name: "lost".into(), losses });
+        assert_steady("cubic × 50 through fq_codel, 1 % lost by a trace", &lossy);
+    }
 }
 
 /// Compares a run with one of twice its length.

@@ -111,18 +111,11 @@ impl Tree {
 /// Whether this is the name of a file of results. Used if there is no list.
 pub(super) fn is_name_of_results(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let numbered = |start: &str, end: &str| {
-        let number = name.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
-        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
     let drawing = file.parent().is_some_and(|dir| dir.ends_with(narrows_report::FIGURES)) && name.ends_with(".svg");
     let own = [folder::SCENARIO, folder::SUMMARY, folder::SERIES, folder::CDFS, narrows_report::PAGE];
     own.contains(&name)
         || ["figures.json", "predicted.svg", "runs.jsonl", "table.csv", "table.parquet", "table.jsonl"].contains(&name)
-        || numbered("hop", ".mahi")
-        || name.strip_prefix("hop").and_then(|rest| rest.split_once('-')).is_some_and(|(number, rest)| {
-            !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && rest.ends_with(".mahi")
-        })
+        || folder::is_hop_file(name)
         || drawing
 }
 
@@ -178,9 +171,16 @@ mod tests {
 
     #[test]
     fn names_of_results() {
-        for ours in
-            ["summary.json", "fifo/seed-1/hop0-lte.mahi", "hop0.mahi", "svg/rtt.svg", "predicted.svg", "runs.jsonl"]
-        {
+        for ours in [
+            "summary.json",
+            "fifo/seed-1/hop0-lte.mahi",
+            "hop0.mahi",
+            "hop1-rain.loss",
+            "hop0.dist",
+            "svg/rtt.svg",
+            "predicted.svg",
+            "runs.jsonl",
+        ] {
             assert!(is_name_of_results(Path::new(ours)), "{ours}");
         }
         for other in ["notes.txt", "hop.mahi", "hopx.mahi", "rtt.svg", "thesis.csv", "svg/notes.txt", ""] {

@@ -50,6 +50,27 @@ fn a_trace_means_the_same_in_every_place() {
 }
 
 #[test]
+fn losses_are_the_same_from_every_place() {
+    let place = Place::new("trace-losses");
+    place.write("rain.csv", "time,loss_percent\n0,0\n1,5\n2,0\n");
+    place.write("table.toml", &scenario("\"20mbit\"\nloss = { trace = \"rain.csv\" }"));
+    place.write("fixed.toml", &scenario("\"20mbit\""));
+    let expected = hop(&place, &["run", "table.toml"]);
+    assert!(expected["drops"]["by_reason"]["link_loss"].as_u64().is_some_and(|lost| lost > 20), "{expected}");
+    assert_eq!(hop(&place, &["run", "fixed.toml", "--set", "hop.loss=trace:rain.csv"]), expected);
+    place.ok(&["run", "table.toml", "--out", "kept"]);
+    assert_eq!(hop(&place, &["run", "kept/scenario.toml"]), expected);
+    let flags = ["--rate", "20mbit", "--rtt", "20ms", "-t", "5", "--queues", "fq_codel", "--json"];
+    let compared =
+        json(&place.ok(&[&["compare", "--loss", "trace:rain.csv"], &flags[..]].concat()))[0]["hops"][0].clone();
+    assert!(compared["drops"]["by_reason"]["link_loss"].as_u64().is_some_and(|lost| lost > 20), "{compared}");
+    place.write("bad.csv", "time,loss\n0,0\n1,5\n");
+    let refused = place.run(&["compare", "--loss", "trace:bad.csv"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("bad.csv:3: not a loss: 5; allowed: a share from 0 to 1"), "{refused:?}");
+}
+
+#[test]
 fn made_imported_and_shown() {
     let place = Place::new("trace-commands");
     let made = place.ok(&["trace", "make", "wifi", "--seed", "7", "--duration", "3s"]);

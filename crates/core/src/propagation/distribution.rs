@@ -1,14 +1,16 @@
 //! netem's distributions of delays: tables of the inverse distribution functions, in units of the jitter (`netem/*.c` of iproute2).
 //!
-//! They are computed here as iproute2's programs compute them, and a test compares them with iproute2's files.
+//! They are computed here as iproute2's programs compute them, and a test compares them with iproute2's files. A table may also come
+//! from elsewhere, as `tc` reads one from a file.
 use crate::time::Span;
-use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 choice! {
-    /// How the delays of packets are distributed around a hop's delay.
+    /// A distribution that netem knows by its name.
     #[derive(Default)]
-    pub enum Distribution {
+    pub enum NamedDistribution {
         /// Uniformly, up to the jitter both ways.
         #[default]
         Uniform = "uniform",
@@ -21,6 +23,35 @@ choice! {
     }
 }
 
+/// How the delays of packets are distributed around a hop's delay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Distribution {
+    /// One of those with a name.
+    Named(NamedDistribution),
+    /// One from a file.
+    Table(DelayTable),
+}
+
+/// A table of delays: each packet draws an entry. The entries are those of `tc`'s files: 8192 is a delay that is later by the jitter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DelayTable {
+    /// Its name, by which people know it; no packet depends on it.
+    pub name: String,
+    /// From one entry to [`DelayTable::MOST`].
+    pub entries: Arc<[i16]>,
+}
+
+impl DelayTable {
+    /// Most entries (Linux, `NETEM_DIST_MAX`).
+    pub const MOST: usize = 16_384;
+}
+
+impl Default for Distribution {
+    fn default() -> Distribution {
+        Distribution::Named(NamedDistribution::default())
+    }
+}
+
 /// Table entries for a delay that is later by the jitter (`NETEM_DIST_SCALE`).
 const SCALE: i64 = 8192;
 /// Resolution of the normal distribution in the programs; a table has every fourth place.
@@ -30,17 +61,31 @@ const STEP: usize = 4;
 const EXPONENT: f64 = 3.0;
 
 impl Distribution {
+    /// Whether delays are uniform, up to the jitter both ways.
+    pub fn is_uniform(&self) -> bool {
+        *self == Distribution::default()
+    }
+
     /// The table; `None` for a uniform distribution.
-    pub(super) fn table(self) -> Option<Box<[i16]>> {
+    pub(super) fn table(&self) -> Option<Arc<[i16]>> {
+        match self {
+            Distribution::Named(named) => named.table(),
+            Distribution::Table(table) => Some(Arc::clone(&table.entries)),
+        }
+    }
+}
+
+impl NamedDistribution {
+    fn table(self) -> Option<Arc<[i16]>> {
         let places = || (0..PLACES).step_by(STEP);
         let table: Vec<i16> = match self {
-            Distribution::Uniform => return None,
-            Distribution::Normal => places().map(|place| entry(normal(place))).collect(),
-            Distribution::Pareto => {
+            NamedDistribution::Uniform => return None,
+            NamedDistribution::Normal => places().map(|place| entry(normal(place))).collect(),
+            NamedDistribution::Pareto => {
                 let places = (1..=65_536u32).rev().step_by(16);
                 places.map(|place| entry(pareto(f64::from(place) / 65_536.0))).collect()
             }
-            Distribution::Paretonormal => {
+            NamedDistribution::Paretonormal => {
                 let share = |place: u32| f64::from(PLACES - place) / f64::from(PLACES);
                 let most = f64::from(i16::MAX) / SCALE as f64;
                 let mixed = |place| 0.25 * normal(place) + 0.75 * pareto(share(place)).min(most);
@@ -93,18 +138,18 @@ mod tests {
     /// The files of iproute2 6.1: number of entries, some of them, and the sum of all, each times its place.
     #[test]
     fn tables_are_those_of_iproute2() {
-        let facts = |distribution: Distribution| {
+        let facts = |distribution: NamedDistribution| {
             let table = distribution.table().expect("it has one");
-            let sum = (1..).zip(&table).map(|(place, &entry): (i64, _)| place * i64::from(entry)).sum::<i64>();
+            let sum = (1..).zip(&table[..]).map(|(place, &entry): (i64, _)| place * i64::from(entry)).sum::<i64>();
             (table.len(), [0, 1, 2, 2048, 4094, 4095].map(|n| table[n]), sum)
         };
         let normal = [-32_768, -28_307, -26_871, 0, 27_159, 28_858];
-        assert_eq!(facts(Distribution::Normal), (4096, normal, 38_718_192_955));
+        assert_eq!(facts(NamedDistribution::Normal), (4096, normal, 38_718_192_955));
         let pareto = [-5461, -5460, -5460, -2622, 32_767, 32_767];
-        assert_eq!(facts(Distribution::Pareto), (4096, pareto, 22_904_699_865));
+        assert_eq!(facts(NamedDistribution::Pareto), (4096, pareto, 22_904_699_865));
         // The mixed one was rounded in another way: its entries are within 1 of these.
         let mixed = [-12_305i16, -11_171, -10_812, -1966, 31_365, 31_789];
-        let (length, found, sum) = facts(Distribution::Paretonormal);
+        let (length, found, sum) = facts(NamedDistribution::Paretonormal);
         assert!(found.iter().zip(&mixed).all(|(found, file)| found.abs_diff(*file) <= 1), "{found:?}");
         assert_eq!(length, 4096);
         assert!((sum - 26_857_509_890).abs() <= 4096 * 4097 / 2, "{sum}");

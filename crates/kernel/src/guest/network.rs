@@ -4,7 +4,7 @@ use crate::network::{IN_SIDE, Network};
 use narrows_host::Namespace;
 use narrows_world::WorldError;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::process::{Command, Stdio};
 
@@ -34,11 +34,18 @@ pub(super) fn make(network: &Network) -> Result<Namespaces, WorldError> {
     for (namespace, text) in made.sides.iter().zip(&network.sides) {
         batch(namespace, "ip", text)?;
     }
+    tables(network).map_err(|error| WorldError::Failed(format!("cannot write a table for `tc`: {error}")))?;
     batch(&made.router, "tc", &network.queues)?;
     for (namespace, text) in made.sides.iter().zip(&network.counters) {
         batch(namespace, "tc", text)?;
     }
     Ok(made)
+}
+
+/// Writes tables of delays where `tc` looks for them.
+fn tables(network: &Network) -> io::Result<()> {
+    fs::create_dir_all(PLUGINS)?;
+    network.tables.iter().try_for_each(|(name, text)| fs::write(format!("{PLUGINS}/{name}.dist"), text))
 }
 
 /// Has a program of iproute2 carry out commands, one to a line.

@@ -7,7 +7,7 @@ use narrows_core::params::ParamValue as _;
 use narrows_core::policer::{Exceed, Police};
 use narrows_core::propagation::Distribution;
 use narrows_core::{Bytes, Span, Time};
-use narrows_scenario::{Hop, Release};
+use narrows_scenario::{FileContent, Hop, Release};
 use std::fmt::Write as _;
 
 /// The rate of the `netem` that stands for a wire is higher than `htb`'s by this, per mille. After idling `htb` may send two packets back to back. If both had
@@ -19,22 +19,33 @@ const ORDERED: &str = "1000gbit";
 /// The `netem`s behind a hop: of a wire by itself, and of everything else. One that is needed only later is there from the start.
 pub(super) struct Netems<'a> {
     hop: &'a Hop,
+    /// The name of the table of its delays, if it has one.
+    table: String,
     devices: [Option<String>; 2],
 }
 
 impl<'a> Netems<'a> {
     pub(super) fn of(hop: &'a Hop, device: &str) -> Netems<'a> {
-        let used = |words: fn(&Hop, Time) -> Option<String>, name: String| {
-            super::steps(hop).into_iter().any(|at| words(hop, at).is_some()).then_some(name)
+        let used = |words: fn(&Hop, Time, &str) -> Option<String>, name: String| {
+            super::steps(hop).into_iter().any(|at| words(hop, at, device).is_some()).then_some(name)
         };
-        Netems { hop, devices: [used(wire_alone, format!("{device}w")), used(words, super::delay_of(device))] }
+        let devices = [used(wire_alone, format!("{device}w")), used(words, super::delay_of(device))];
+        Netems { hop, table: device.to_owned(), devices }
+    }
+
+    /// The table that `tc` has to find: its name, and its text.
+    pub(super) fn table(&self) -> Option<(String, String)> {
+        match &self.hop.distribution {
+            Distribution::Table(table) => Some((self.table.clone(), FileContent::Delays(&table.entries).text())),
+            Distribution::Named(_) => None,
+        }
     }
 
     /// The device of each, and the command that adds or changes it as it is at a time.
     pub(super) fn lines(&self, verb: &str, at: Time) -> impl Iterator<Item = (String, String)> {
         let all = [wire_alone, words].into_iter().zip(&self.devices);
         all.filter_map(move |(words, device)| {
-            let (device, words) = (device.as_ref()?, words(self.hop, at));
+            let (device, words) = (device.as_ref()?, words(self.hop, at, &self.table));
             let words = words.unwrap_or_else(|| format!("limit {NETEM_LIMIT} delay 0us rate {ORDERED}"));
             Some((device.clone(), format!("qdisc {verb} dev {device} root handle 1: netem {words}\n")))
         })
@@ -42,7 +53,7 @@ impl<'a> Netems<'a> {
 }
 
 /// What `netem` does behind a hop; `None` if nothing.
-fn words(hop: &Hop, at: Time) -> Option<String> {
+fn words(hop: &Hop, at: Time, table: &str) -> Option<String> {
     let delay = hop.delay.0.iter().take_while(|&&(from, _)| from <= at).last().map_or(Span::ZERO, |&(_, delay)| delay);
     // A wire in front of packets that overtake each other is a netem of its own.
     let wire = wire(hop, at).filter(|_| !hop.reorders());
@@ -54,8 +65,14 @@ fn words(hop: &Hop, at: Time) -> Option<String> {
     let mut words = format!("limit {limit} delay {}", us(delay));
     if hop.jitter > Span::ZERO {
         let _ = write!(words, " {}", us(hop.jitter));
-        if hop.distribution != Distribution::Uniform {
-            let _ = write!(words, " distribution {}", hop.distribution.show());
+        match &hop.distribution {
+            uniform if uniform.is_uniform() => {}
+            Distribution::Named(named) => {
+                let _ = write!(words, " distribution {}", named.show());
+            }
+            Distribution::Table(_) => {
+                let _ = write!(words, " distribution {table}");
+            }
         }
     }
     match wire {
@@ -69,7 +86,7 @@ fn words(hop: &Hop, at: Time) -> Option<String> {
 }
 
 /// The `netem` of a wire whose packets overtake each other behind it; `None` for other hops.
-fn wire_alone(hop: &Hop, at: Time) -> Option<String> {
+fn wire_alone(hop: &Hop, at: Time, _: &str) -> Option<String> {
     let wire = wire(hop, at).filter(|_| hop.reorders())?;
     Some(format!("limit {NETEM_LIMIT} delay 0us{wire}"))
 }
@@ -87,9 +104,11 @@ fn wire(hop: &Hop, at: Time) -> Option<String> {
 }
 
 fn effects(hop: &Hop) -> String {
-    let mut words = match hop.loss {
+    let mut words = match &hop.loss {
         loss if loss.is_none() => String::new(),
-        Loss::Random(chance) => format!(" loss random {}", percent(&chance)),
+        // `check` refuses it.
+        Loss::Trace(_) => String::new(),
+        Loss::Random(chance) => format!(" loss random {}", percent(chance)),
         Loss::Gemodel { p, r, bad, good } => {
             format!(" loss gemodel {}% {}% {}% {}%", p * 100.0, r * 100.0, bad * 100.0, good * 100.0)
         }

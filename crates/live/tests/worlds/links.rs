@@ -7,6 +7,7 @@ pub(super) const TESTS: &[Test] = &[
     ("a_kilobit_per_second", a_kilobit_per_second),
     ("ten_gigabits_per_second", ten_gigabits_per_second),
     ("loss_and_jitter_over_a_trace", loss_and_jitter_over_a_trace),
+    ("losses_by_a_trace", losses_by_a_trace),
     ("an_outage", an_outage),
     ("a_chain", a_chain),
     ("a_congested_way_back", a_congested_way_back),
@@ -62,6 +63,32 @@ fn loss_and_jitter_over_a_trace() {
     );
     // At half the opportunities' rate packets wait for the next opportunity, 9 ms at most, unless a late thread sends a burst.
     assert!(radio.sojourn_ms.expect("it is measured").p50 <= 9.0, "{radio:?}");
+}
+
+fn losses_by_a_trace() {
+    let file = |name: &str, text: &str| {
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&path, text).expect("a trace");
+        path
+    };
+    let (outcomes, shares) = (file("outcomes", "0001"), file("shares.csv", "time,loss\n0,0\n0.5,1\n1,0\n2.5,0\n"));
+    let lost = |trace: &std::path::Path| {
+        let text = format!(
+            "[[hop]]\nname = \"link\"\nrate = \"20mbit\"\nqueue = \"fifo\"\ndelay = \"5ms\"\nloss = {{ trace = {trace:?} }}\n\
+             [[flow]]\nname = \"even\"\nrtt = \"10ms\"\nroute = [\"link\"]\n\
+             traffic = {{ kind = \"cbr\", rate = \"2mbit\", packet = \"500B\" }}\n"
+        );
+        let result = run("2s", &text);
+        let link = hop(&result, "link");
+        assert_eq!(link.drops.by_reason.keys().collect::<Vec<_>>(), ["link_loss"]);
+        (link.packets, link.drops.total)
+    };
+    // One packet in four, to the packet.
+    let (packets, dropped) = lost(&outcomes);
+    assert_eq!(dropped, packets / 4);
+    // 2 ms between datagrams: 250 in half a second of an outage, and the host may be late with some.
+    let (_, dropped) = lost(&shares);
+    assert!((230..=270).contains(&dropped), "{dropped}");
 }
 
 fn an_outage() {

@@ -3,7 +3,7 @@ use crate::comparison::{Comparison, Group};
 use crate::draw::shortened;
 use narrows_core::registry::Registered;
 use narrows_core::{Rate, Span};
-use narrows_results::folder::trace_name;
+use narrows_results::folder::users_name;
 use narrows_results::summary::{MadeIn, Passing};
 use narrows_scenario::printable::printable;
 use narrows_scenario::{Hop, RateSpec, Rtt, Scenario, TraceSource};
@@ -99,7 +99,7 @@ fn link(hop: &Hop, named: bool) -> String {
             format!("{}{}", each.join(" → "), if steps.len() > 4 { " → …" } else { "" })
         }
         RateSpec::Trace { source: TraceSource::File(file), .. } => {
-            let name = Some(trace_name(file)).filter(|name| !name.is_empty()).unwrap_or(file);
+            let name = Some(users_name(file)).filter(|name| !name.is_empty()).unwrap_or(file);
             format!("trace {name}, mean {}", bits(hop.rate.initial()))
         }
         RateSpec::Trace { source: TraceSource::Aggregates(packets, mean), .. } => {

@@ -212,6 +212,35 @@ fn a_folder_with_a_trace_runs_again_from_itself() {
 }
 
 #[test]
+fn a_folder_with_losses_and_a_table_runs_again_from_itself() {
+    let (from, to, third) = (Folder::new("files-from"), Folder::new("files-to"), Folder::new("files-third"));
+    fs::create_dir_all(from.0.join("data")).unwrap();
+    fs::write(from.0.join("data/rain.csv"), "time,loss_percent\n0,0\n0.25,33.3\n1,2\n").unwrap();
+    fs::write(from.0.join("outcomes"), "0010 1\n").unwrap();
+    fs::write(from.0.join("own.dist"), "# two\n-8192 8192\n").unwrap();
+    let delays = "delay = \"9ms\"\njitter = \"2ms\"\ndistribution = { file = \"own.dist\" }";
+    let hop =
+        |name: &str, keys: &str| format!("[[hop]]\nname = \"{name}\"\nrate = \"9mbit\"\nqueue = \"fifo\"\n{keys}\n");
+    let text = hop("a", &format!("loss = \"trace:data/rain.csv\"\n{delays}"))
+        + &hop("b", "loss = { trace = \"outcomes\" }")
+        + "[[flow]]\nname = \"f\"\nrtt = \"40ms\"\nroute = [\"a\", \"b\"]\n";
+    let scenario = Scenario::parse(&text, "t.toml", &TraceFiles(&from.0)).unwrap();
+    folder::write(&to.0, &scenario, &result()).unwrap();
+    let names = ["hop0-own.dist", "hop0-rain.csv.loss", "hop1-outcomes.loss"];
+    assert!(names.iter().all(|name| to.names().contains(&(*name).to_owned())), "{:?}", to.names());
+    let again = input::load(to.0.join("scenario.toml")).unwrap();
+    let same = |n: usize| narrows_scenario::Hop::differences([&scenario.hops[n], &again.hops[n]], [&scenario, &again]);
+    assert_eq!((same(0), same(1)), (vec![], vec![]), "the names of files are no difference");
+    assert_ne!(scenario.hops[0].loss, scenario.hops[1].loss);
+    // The second folder is as the first one.
+    folder::write(&third.0, &again, &result()).unwrap();
+    let read = |dir: &Folder, name: &str| fs::read_to_string(dir.0.join(name)).unwrap();
+    for name in names.iter().chain(&["scenario.toml"]) {
+        assert_eq!(read(&to, name), read(&third, name), "{name}");
+    }
+}
+
+#[test]
 fn a_trace_that_is_wrong_names_its_line() {
     let dir = Folder::new("bad-trace");
     fs::create_dir_all(&dir.0).unwrap();

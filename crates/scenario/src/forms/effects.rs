@@ -1,5 +1,5 @@
 //! What a hop does to packets besides queuing and delaying them, in `tc`'s words: those of `netem` and of `police`.
-use super::{ANY, Form, FormSpec, SharePart};
+use super::{ANY, Form, FormSpec, SharePart, losses};
 use crate::error::ScenarioError;
 use crate::model::Scenario;
 use crate::parse::{Context, Item};
@@ -115,7 +115,7 @@ fn chance_words(chance: &Chance) -> String {
 
 impl Worded for Loss {
     const UNIT: &'static str = "loss";
-    const ALLOWED: &'static str = "a share of at least 0 and less than 1, such as 0.01 or \"1%\"; with a correlation, \"1% 25%\"; or \"gemodel P R 1-H 1-K\", such as \"gemodel 1% 10%\"";
+    const ALLOWED: &'static str = "a share of at least 0 and less than 1, such as 0.01 or \"1%\"; with a correlation, \"1% 25%\"; \"gemodel P R 1-H 1-K\", such as \"gemodel 1% 10%\"; or { trace = \"FILE\" }, \"trace:FILE\"";
 
     fn pattern() -> String {
         let [gemodel, random] = ["gemodel", "random"].map(schema::any_case);
@@ -146,6 +146,7 @@ impl Worded for Loss {
             Loss::Gemodel { p, r, bad, good } => {
                 format!("gemodel {} {} {} {}", p.show(), r.show(), bad.show(), good.show())
             }
+            Loss::Trace(trace) => losses::shown(&trace.losses),
         }
     }
 

@@ -5,7 +5,7 @@ use narrows_core::mechanism::MechanismConfig;
 use narrows_core::netem::{Chance, Loss, Reorder};
 use narrows_core::params::{Packets, ParamSpec, Unit};
 use narrows_core::policer::{Exceed, Police};
-use narrows_core::propagation::Distribution;
+use narrows_core::propagation::{Distribution, NamedDistribution};
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_core::{Bytes, Dscp, Rate, Span, Time};
@@ -49,7 +49,7 @@ fn what_is_left_out_has_sensible_defaults() {
     assert_eq!(s.record, Record::default());
     assert_eq!(s.hops[0].rate, RateSpec::constant(Rate::mbit(10)));
     assert_eq!(
-        (s.hops[0].delay.clone(), s.hops[0].loss, s.hops[0].release),
+        (s.hops[0].delay.clone(), s.hops[0].loss.clone(), s.hops[0].release),
         (DelaySpec::constant(Span::ZERO), Loss::default(), Release::End)
     );
     let [tcp, udp] = s.flows.as_slice() else { panic!("two flows") };
@@ -260,7 +260,8 @@ fn is_constant(rate: &RateSpec) -> bool {
 }
 
 fn any_hop() -> impl Strategy<Value = Hop> {
-    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Pareto, Distribution::Paretonormal];
+    use NamedDistribution::{Normal, Pareto, Paretonormal, Uniform};
+    let distributions = [Uniform, Normal, Pareto, Paretonormal].map(Distribution::Named);
     let times = (any_delay(), 0.0..=1.0, select(distributions.to_vec()), any::<bool>());
     let mechanisms = select(MechanismConfig::NAMES.to_vec()).prop_map(|name| MechanismConfig::named(name).unwrap());
     let burst = (proptest::option::of(0..1_000_000u64), proptest::option::weighted(0.3, mechanisms));

@@ -116,16 +116,17 @@ fn a_loss_may_be_in_percent() {
         let hop = format!("[[hop]]\nname = \"a\"\nrate = \"10mbit\"\nqueue = \"fifo\"\nloss = {loss}\n");
         hop + "[[flow]]\nname = \"f\"\nrtt = \"20ms\"\n"
     };
-    let read = |loss: &str| Scenario::parse(&file(loss), "S.toml", &NoTraces).map(|scenario| scenario.hops[0].loss);
+    let read =
+        |loss: &str| Scenario::parse(&file(loss), "S.toml", &NoTraces).map(|scenario| scenario.hops[0].loss.clone());
     assert_eq!([read("\"1%\""), read("\" 0.5 % \"")], [Ok(Loss::random(0.01)), Ok(Loss::random(0.005))]);
     let setting = Setting::new("--set", "hop.loss", "2%").expect("a setting");
     let set = Scenario::parse_with(&file("0"), "S.toml", &[setting], &NoTraces).expect("a scenario");
     assert_eq!(set.hops[0].loss, Loss::random(0.02));
     assert_eq!(
-        (shorthand::loss("--loss", "1%"), shorthand::loss("--loss", "0.01")),
+        (shorthand::loss("--loss", "1%", &NoTraces), shorthand::loss("--loss", "0.01", &NoTraces)),
         (Ok(Loss::random(0.01)), Ok(Loss::random(0.01)))
     );
-    let refused = shorthand::loss("--loss", "100%").expect_err("everything").to_string();
+    let refused = shorthand::loss("--loss", "100%", &NoTraces).expect_err("everything").to_string();
     let allowed =
         "--loss: cannot be \"100%\"; allowed: a share of at least 0 and less than 1, such as 0.01 or \"1%\"; ";
     assert!(refused.starts_with(allowed), "{refused}");

@@ -1,6 +1,8 @@
 //! What a hop does to packets besides queuing and delaying them.
 use crate::harness::{flow, hop, parse, recorded, run, run_text};
+use narrows_core::DropReason;
 use narrows_results::packets::{Capture, What};
+use narrows_scenario::{Scenario, Traces};
 
 /// 10 000 datagrams a second for 10 s, each 100 bytes, over a hop with these keys.
 fn datagrams(keys: &str) -> String {
@@ -88,6 +90,44 @@ fn effects_have_streams_of_their_own() {
     for other in ["corrupt = 0.01", "reorder = 0.1", "jitter = \"1ms\"\novertake = true", "delay_limit = 1000"] {
         assert_eq!(lost(&format!("{loss}\n{other}")), alone, "{other}");
     }
+}
+
+/// A file beside the scenario.
+struct File(&'static str);
+
+impl Traces for File {
+    fn text(&self, _: &str) -> Result<String, String> {
+        Ok(self.0.to_owned())
+    }
+}
+
+fn over(file: &'static str, keys: &str) -> Scenario {
+    Scenario::parse(&datagrams(keys), "test.toml", &File(file)).expect("it is legal")
+}
+
+#[test]
+fn packets_are_lost_as_they_were_recorded() {
+    let scenario = over("0010", "loss = { trace = \"outcomes.txt\" }");
+    let result = run(&scenario);
+    assert_eq!(hop(&result, "link").drops.by_reason["link_loss"], 25_000, "the third of each four");
+    let (_, log) = recorded(&scenario, Capture::default());
+    let is_lost = |what: &What| matches!(what, What::Dropped(_, DropReason::LinkLoss));
+    let lost = log.events.iter().filter(|event| is_lost(&event.what)).map(|event| event.packet % 4);
+    assert!(lost.clone().count() == 25_000 && lost.clone().all(|packet| packet == 2));
+    // From 1 s on all are lost for half a second, and a tenth for another half; then nothing for a second.
+    let scenario = over("time_s,loss_percent\n0,0\n1,100\n1.5,10\n2,0\n", "loss = \"trace:outage.csv\"");
+    let lost = hop(&run(&scenario), "link").drops.by_reason["link_loss"];
+    // A period is 2.5 s: four in 10 s, of which each loses 5000 packets, and a tenth of 5000 (± 21).
+    assert!((20_000 + 1_790..=20_000 + 2_210).contains(&lost), "{lost}");
+}
+
+#[test]
+fn delays_are_drawn_from_a_files_table() {
+    // A packet in four is late by twice the jitter, and the others are on time.
+    let scenario = over("0 0 0 16384\n", "jitter = \"2ms\"\novertake = true\ndistribution = { file = \"own.dist\" }");
+    let felt = flow(&run(&scenario), "f").application.expect("datagrams").one_way_ms.expect("they arrive");
+    assert!((felt.mean - 11.0).abs() < 0.05, "{felt:?}");
+    assert!((felt.p50 - 10.0).abs() < 0.02 && (felt.p95 - 14.0).abs() < 0.02, "{felt:?}");
 }
 
 /// A transfer over everything at once ends, and every byte arrives.

@@ -1,5 +1,4 @@
 //! Runs scenarios, checks what must hold for every result, and compares with recorded tables.
-use narrows_core::propagation::Distribution;
 use narrows_core::{DropReason, Span};
 use narrows_results::packets::{Capture, PacketLog};
 use narrows_results::summary::{FlowSummary, HopSummary};
@@ -116,10 +115,10 @@ pub(crate) fn check(scenario: &Scenario, result: &RunResult) {
         if let Some(rtt) = flow.rtt_ms {
             let ways = group.route.iter().chain(&group.back).chain(&group.subflow_route);
             // The tables of the distributions end at four times the jitter; a packet that overtakes others may have no delay.
-            let early = |hop: &Hop| match (&hop.reorder, hop.distribution) {
-                (Some(_), _) => hop.delay.max(),
-                (None, Distribution::Uniform) => hop.jitter,
-                (None, _) => hop.jitter * 4,
+            let early = |hop: &Hop| match &hop.reorder {
+                Some(_) => hop.delay.max(),
+                None if hop.distribution.is_uniform() => hop.jitter,
+                None => hop.jitter * 4,
             };
             let jitter = ways.map(|&hop| early(&scenario.hops[hop]).as_ms_f64()).sum::<f64>();
             // A retransmission's RTT is known to a millisecond.

@@ -89,7 +89,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         let Some(netem) = effects.and_then(|effects| effects.netem.as_mut()) else {
             return self.enter_line(hop_index, id, now, edge);
         };
-        let (copied, lost) = (netem.duplicates(), netem.loses());
+        let (copied, lost) = (netem.duplicates(), netem.loses(now));
         // One of a lost packet's two is not lost.
         if lost && !copied {
             return self.lose(hop_index, id, DropReason::LinkLoss, now, edge);
@@ -103,7 +103,7 @@ impl<P: Copy + AsMut<Transit>> Network<P> {
         }
         if let Some(copy) = copy {
             let netem = self.hops[hop_index].effects.as_mut().and_then(|effects| effects.netem.as_mut());
-            if netem.is_some_and(Netem::loses) {
+            if netem.is_some_and(|netem| netem.loses(now)) {
                 self.lose(hop_index, copy, DropReason::LinkLoss, now, edge);
             } else if self.admit(hop_index, copy, now, edge) {
                 self.enter_line(hop_index, copy, now, edge);

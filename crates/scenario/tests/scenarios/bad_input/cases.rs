@@ -113,27 +113,27 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
     (
         "loss = 0.01",
         "loss = 1.0",
-        r#"S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be 1.0; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; "gemodel P R 1-H 1-K", such as "gemodel 1% 10%"; or { trace = "FILE" }, "trace:FILE""#,
     ),
     (
         "loss = 0.01",
         "loss = -0.1",
-        r#"S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be -0.1; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; "gemodel P R 1-H 1-K", such as "gemodel 1% 10%"; or { trace = "FILE" }, "trace:FILE""#,
     ),
     (
         "loss = 0.01",
         "loss = nan",
-        r#"S.toml:16: loss in [[hop]] cannot be nan; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be nan; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; "gemodel P R 1-H 1-K", such as "gemodel 1% 10%"; or { trace = "FILE" }, "trace:FILE""#,
     ),
     (
         "loss = 0.01",
         r#"loss = "100%""#,
-        r#"S.toml:16: loss in [[hop]] cannot be "100%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "100%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; "gemodel P R 1-H 1-K", such as "gemodel 1% 10%"; or { trace = "FILE" }, "trace:FILE""#,
     ),
     (
         "loss = 0.01",
         r#"loss = "gemodel 1% 10% 50% 0% 0%""#,
-        r#"S.toml:16: loss in [[hop]] cannot be "gemodel 1% 10% 50% 0% 0%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; or "gemodel P R 1-H 1-K", such as "gemodel 1% 10%""#,
+        r#"S.toml:16: loss in [[hop]] cannot be "gemodel 1% 10% 50% 0% 0%"; allowed: a share of at least 0 and less than 1, such as 0.01 or "1%"; with a correlation, "1% 25%"; "gemodel P R 1-H 1-K", such as "gemodel 1% 10%"; or { trace = "FILE" }, "trace:FILE""#,
     ),
     (
         "loss = 0.01",
@@ -164,6 +164,29 @@ pub(crate) const CASES: &[(&str, &str, &str)] = &[
         "loss = 0.01",
         r#"mechanism = "wify""#,
         r#"S.toml:16: unknown mechanism "wify"; allowed: leo, docsis, wifi, cellular (did you mean "wifi"?)"#,
+    ),
+    (
+        "loss = 0.01",
+        r#"loss = { trace = "no.csv" }"#,
+        r#"S.toml:16: cannot read trace "/nowhere/no.csv": no such file"#,
+    ),
+    ("loss = 0.01", r#"loss = "trace:lte""#, r#"S.toml:16: cannot read trace "/nowhere/lte": no such file"#),
+    ("loss = 0.01", r#"loss = { file = "a" }"#, r#"S.toml:16: unknown key "file" in this loss; allowed: trace"#),
+    ("loss = 0.01", "loss = {}", "S.toml:16: no trace in this loss; allowed: the name of a file"),
+    (
+        "loss = 0.01",
+        r#"distribution = { file = "no.dist" }"#,
+        r#"S.toml:16: cannot read distribution "/nowhere/no.dist": no such file"#,
+    ),
+    (
+        "loss = 0.01",
+        r#"distribution = "norml""#,
+        r#"S.toml:16: distribution in [[hop]] cannot be "norml"; allowed: uniform | normal | pareto | paretonormal, or { file = "FILE.dist" } (did you mean "normal"?)"#,
+    ),
+    (
+        "loss = 0.01",
+        "distribution = 3",
+        r#"S.toml:16: distribution in [[hop]] cannot be 3; allowed: uniform | normal | pareto | paretonormal, or { file = "FILE.dist" }"#,
     ),
     ("loss = 0.01", "delay_limit = 0", r#"S.toml:16: delay_limit in [[hop]] cannot be 0; allowed: 1p to 1000000000p"#),
     (
