@@ -97,6 +97,20 @@ fn queues_of_ours_do_in_linux_what_they_do_in_the_simulator() {
     assert!(page.contains("cocoa"));
 }
 
+/// A packet in four is late by almost four times the jitter, which no distribution with a name does.
+#[test]
+fn netem_has_the_table_of_a_file() {
+    let Some(place) = lab("kernel_table") else { return };
+    place.write("own.dist", "# a quarter is late\n0 0 0 32760\n");
+    let keys = "delay = \"10ms\"\njitter = \"4ms\"\ndistribution = { file = \"own.dist\" }\n";
+    let thin = "[[flow]]\nname = \"thin\"\nrtt = \"30ms\"\ntraffic = { kind = \"thin\", interval = \"50ms\" }\ntransport = \"tcp\"\n";
+    place.write("x.toml", &scenario("\"fifo\"", &format!("{keys}{thin}")));
+    run(&place, "kernel", &["--on", "kernel"]);
+    // A quarter of the packets take 16 ms longer: 34 ms on average, and 30 with any other distribution.
+    let mean = mean_srtt(&place, "kernel");
+    assert!((33.0..36.0).contains(&mean), "{mean} ms");
+}
+
 #[test]
 fn hops_both_ways_delays_rates_and_kinds_of_traffic() {
     let Some(place) = lab("kernel_kinds") else { return };

@@ -59,6 +59,13 @@ struct Columns {
     value_unit: Option<(String, f64)>,
 }
 
+/// The values of one time.
+struct At<Q> {
+    line: usize,
+    from: Span,
+    values: Vec<Q>,
+}
+
 /// Reads a file, and calls `hold` with each value, how long it holds, and its line. Returns the last line. `wanted` is the column of values
 /// if it is not to be found by its name: `UL_bitrate`, or `rate:kbit` with the unit of its numbers.
 pub(super) fn read<Q: Quantity>(
@@ -76,12 +83,12 @@ pub(super) fn read<Q: Quantity>(
     if has_header {
         lines.next();
     }
-    let (mut before, mut gap): (Option<(usize, Span, Vec<Q>)>, Option<Span>) = (None, None);
+    let (mut before, mut gap) = (None::<At<Q>>, None);
     let (mut last, mut length) = (number, Span::ZERO);
     for (number, line) in lines {
         let (time, value, is_wall_clock) =
             columns.row::<Q>(&cells(line)).map_err(|message| at(file, number, message))?;
-        if let Some((line, from, values)) = &mut before {
+        if let Some(At { line, from, values }) = &mut before {
             let (line, from) = (*line, *from);
             if time == from && is_wall_clock {
                 values.push(value);
@@ -98,10 +105,10 @@ pub(super) fn read<Q: Quantity>(
         if length.as_ns() / NS_PER_MS > LONGEST {
             return Err(at(file, number, "more than a year; allowed: a year".into()));
         }
-        (before, last) = (Some((number, time, vec![value])), number);
+        (before, last) = (Some(At { line: number, from: time, values: vec![value] }), number);
     }
     match (before, gap) {
-        (Some((line, _, values)), Some(gap)) => hold(Q::mean(&values), gap, line)?,
+        (Some(At { line, values, .. }), Some(gap)) => hold(Q::mean(&values), gap, line)?,
         _ => {
             let name = Q::NAME;
             let message =
