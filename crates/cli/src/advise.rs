@@ -8,7 +8,7 @@ use crate::grid::{self, Job, Options};
 use crate::interrupt;
 use crate::output::{OutArgs, Output, Request};
 use crate::term;
-use household::{Household, SHAPED_PERCENT, Use};
+use household::{Household, Use};
 use link_layer::LinkLayer;
 use narrows_core::{Bytes, Rate, Span};
 use narrows_report::{PAGE, sheet};
@@ -38,8 +38,9 @@ pub(crate) struct Advise {
     /// Rate of the link, up, or a trace
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     up: String,
-    /// What the link's rate counts beside the IP packets, for the simulation and for the commands: docsis, vdsl, adsl, ethernet, lte, or any
-    /// for nothing
+    /// The kind of the link. What its rate counts beside the IP packets, for the simulation and for the commands: docsis, vdsl, adsl,
+    /// ethernet, lte, or any for nothing. What decides when it sends: cellular, wifi, leo (satellites), and docsis up; --down and --up are the
+    /// highest rates then
     #[arg(long, value_name = "KIND", default_value = "any", allow_hyphen_values = true)]
     link: String,
     /// Base round-trip time to the servers
@@ -56,7 +57,8 @@ pub(crate) struct Advise {
     /// 60xweb,12xcall,6xvideo-call,10xvideo-stream,8xdownload,4xupload]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole(1..=household::MOST_USERS))]
     users: Option<u64>,
-    /// Candidates; of two with a slash the first is for what is received, fq_codel/cake [default: every queue that can be deployed]
+    /// Candidates; of two with a slash the first is for what is received, fq_codel/cake. cake@50 is shaped to half of the mean rate where
+    /// that varies, and not to 95 %; with cocoa+autorate the shaper of what is sent follows the link [default: every queue that can be deployed]
     #[arg(long, allow_hyphen_values = true)]
     queues: Option<String>,
     /// Name of the interface to the link, for the commands
@@ -161,6 +163,15 @@ impl Advise {
                 link_layer::ALL.iter().map(|one| format!("{} ({})", one.name, one.about)).collect();
             Failure::usage(format!("--link: cannot be {:?}; allowed: {}", self.link, allowed.join(", ")))
         })?;
+        let flags = ["--down", "--up"].into_iter().zip(&link).zip(layer.mechanisms());
+        if let Some(((flag, _), _)) =
+            { flags }.find(|((_, rate), mechanism)| mechanism.is_some() && matches!(rate, RateSpec::Trace { .. }))
+        {
+            return Err(Failure::usage(format!(
+                "{flag}: a trace says itself when the link sends, and so does --link {}; allowed: the highest rate, such as 100mbit, or --link any",
+                layer.name
+            )));
+        }
         let buffer: Bytes = shorthand::value("--buffer", &self.buffer).map_err(Failure::usage)?;
         if buffer < Bytes(3000) {
             let message = format!("--buffer: cannot be {:?}; allowed: 3000B and more", self.buffer);
@@ -184,7 +195,6 @@ impl Advise {
         };
         Ok(Household {
             layer,
-            shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
             rtt: shorthand::span("--rtt", &self.rtt).map_err(Failure::usage)?,
             buffer,
@@ -199,12 +209,16 @@ impl Advise {
     /// The candidates, with what their commands deploy.
     fn candidates(&self, household: &Household) -> Result<Vec<(Candidate, [Shaping; 2])>, Failure> {
         let chosen = match &self.queues {
+            None if household.can_be_followed() => Candidate::all_of_mechanisms(household.varies()),
             None => Candidate::all(),
             Some(text) => {
                 let one = |text: &str| {
                     Candidate::named(text).map_err(|name| {
                         let allowed = queues::ALL.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
-                        Failure::usage(format!("--queues: {name:?} cannot be deployed on a router; allowed: {allowed}"))
+                        let why = if name.starts_with('@') { "is no share of a rate" } else { "cannot be deployed on a router" };
+                        Failure::usage(format!(
+                            "--queues: {name:?} {why}; allowed: {allowed}, each perhaps with @1 to @100 behind it, and +autorate"
+                        ))
                     })
                 };
                 text.split(',').map(one).collect::<Result<Vec<_>, _>>()?
@@ -214,8 +228,22 @@ impl Advise {
         {
             return Err(Failure::usage(format!("--queues: \"{}\" is given twice", chosen[twice].label())));
         }
+        for one in &chosen {
+            let refuse = |what: &str| Err(Failure::usage(format!("--queues: \"{}\": {what}", one.label())));
+            if one.follows() && !household.can_be_followed() {
+                return refuse("a shaper follows a link that changes; allowed with --link docsis, cellular, wifi, leo");
+            }
+            if one.follows() && !one.can_follow() {
+                return refuse("probes would wait with all other packets; allowed: queues that serve flows in turn");
+            }
+            if one.percent() != Candidate::USUAL_PERCENT && !one.follows() && !household.varies() {
+                return refuse(
+                    "the link's rate is constant; allowed where it varies: with a trace, and with --link cellular, wifi, leo",
+                );
+            }
+        }
         let shaped =
-            |one: Candidate| Ok((one, one.shaping(household.shaped, household.layer).map_err(Failure::other)?));
+            |one: Candidate| Ok((one, one.shaping(household.rates(), household.layer).map_err(Failure::other)?));
         chosen.into_iter().map(shaped).collect()
     }
 

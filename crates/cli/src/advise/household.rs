@@ -3,14 +3,15 @@
 //! The link itself is a FIFO in each direction, the provider's and the modem's. With a queue of one's own the router shapes below the
 //! link's rates, as the printed commands have it do ([`Shaping`]): what is sent waits in the router and hardly in the modem; what is
 //! received has passed the provider's FIFO before it waits once more in the router. So the provider's buffer still fills for a moment
-//! when a sender overshoots.
+//! when a sender overshoots. Where the shaper of what is sent follows the link, it is part of the modem's hop: it sees how late packets are behind it.
 use super::Failure;
 use super::link_layer::LinkLayer;
-use super::queues::Shaping;
+use super::queues::{Rates, Shaping};
 use narrows_core::framing::Framing;
-use narrows_core::params::Limit;
+use narrows_core::params::{Limit, ParamValue as _};
 use narrows_core::queue::QueueConfig;
 use narrows_core::queue::fifo::FifoParams;
+use narrows_core::registry::Registered as _;
 use narrows_core::{Bytes, Rate, Span, Time};
 use narrows_results::input::TraceFiles;
 use narrows_scenario::preset::{self, Preset};
@@ -154,8 +155,6 @@ pub(super) struct Household {
     pub(super) link: [RateSpec; 2],
     /// The kind of the link.
     pub(super) layer: &'static LinkLayer,
-    /// Rates to which a queue of one's own is shaped.
-    pub(super) shaped: [Rate; 2],
     pub(super) rtt: Span,
     /// What the provider's and the modem's FIFO hold.
     pub(super) buffer: Bytes,
@@ -166,8 +165,6 @@ pub(super) struct Household {
     pub(super) warmup: Span,
 }
 
-/// Share of the link's rates to which a router shapes, per cent: what `sqm-scripts` and our book recommend for a start is 90 to 95.
-pub(super) const SHAPED_PERCENT: u64 = 95;
 /// Least rate of a direction.
 const SLOWEST: Rate = Rate::kbit(100);
 
@@ -185,14 +182,25 @@ impl Household {
         Ok([rate("--down", down)?, rate("--up", up)?])
     }
 
-    /// Rates of the link, down and up; of a trace the mean.
-    pub(super) fn rates(&self) -> [Rate; 2] {
-        self.link.each_ref().map(RateSpec::initial)
+    /// Rates of the link, down and up.
+    pub(super) fn rates(&self) -> [Rates; 2] {
+        let mechanisms = self.layer.mechanisms();
+        [0, 1].map(|direction| {
+            let (rate, is_trace) =
+                (self.link[direction].initial(), matches!(self.link[direction], RateSpec::Trace { .. }));
+            let mean = mechanisms[direction].as_ref().map_or(rate, |mechanism| mechanism.mean(rate));
+            Rates { mean, most: rate, varies: is_trace || mean < rate }
+        })
     }
 
     /// Whether the link's rate varies.
     pub(super) fn varies(&self) -> bool {
-        self.link.iter().any(|rate| matches!(rate, RateSpec::Trace { .. }))
+        self.rates().iter().any(|rates| rates.varies)
+    }
+
+    /// Whether what is sent crosses a link that changes, so that a shaper may follow it.
+    pub(super) fn can_be_followed(&self) -> bool {
+        self.layer.mechanisms()[1].is_some()
     }
 
     /// The household behind these queues, down and up, or with the link's own FIFOs only.
@@ -203,15 +211,27 @@ impl Household {
         let Framing { overhead, mpu, atm } = self.layer.framing;
         let (overhead, mpu) = (Bytes(u64::from(overhead)), Bytes(u64::from(mpu)));
         let fifo = |name, rate| Hop { delay: delay.clone(), overhead, mpu, atm, ..Hop::new(name, rate, queue.clone()) };
-        let [down, up] = self.rates();
-        let [provider, modem] = self.link.clone();
-        let mut hops = vec![fifo("provider", provider), fifo("modem", modem)];
-        if let Some([down, up]) = shaping {
-            hops.extend([down.hop("down"), up.hop("up")]);
-        }
-        let ways = match shaping {
-            None => [vec![0], vec![1]],
-            Some(_) => [vec![0, 2], vec![3, 1]],
+        let [down, up] = self.link.each_ref().map(RateSpec::initial);
+        let ([provider, modem], [above, below]) = (self.link.clone(), self.layer.mechanisms());
+        let provider = Hop { mechanism: above, ..fifo("provider", provider) };
+        let mut modem = Hop { mechanism: below, ..fifo("modem", modem) };
+        let mut ways = [vec![0], vec![1]];
+        let hops = match shaping {
+            None => vec![provider, modem],
+            Some([down, up]) => {
+                ways[0].push(2);
+                let down = down.hop("down");
+                if let Some(mut autorate) = up.autorate.clone() {
+                    // The modem's own buffer is behind the shaper. Every controller has it as a parameter.
+                    let is_set = autorate.set("buffer", &self.buffer.show());
+                    debug_assert!(is_set.is_ok(), "{is_set:?}");
+                    (modem.queue, modem.autorate) = (up.queue.clone(), Some(autorate));
+                    vec![provider, modem, down]
+                } else {
+                    ways[1].insert(0, 3);
+                    vec![provider, modem, down, up.hop("up")]
+                }
+            }
         };
         let flows = self.members.iter().flat_map(|member| {
             let hosts = if self.has_many_hosts { member.count } else { 0 };
@@ -275,7 +295,6 @@ mod tests {
         let link = Household::link("50mbit", "10mbit").expect("rates");
         Household {
             layer: &super::super::link_layer::ALL[0],
-            shaped: link.each_ref().map(|rate| Rate::bit(rate.initial().as_bps() * SHAPED_PERCENT / 100)),
             link,
             rtt: Span::ms(30),
             buffer: Bytes(1_000_000),
@@ -291,7 +310,7 @@ mod tests {
         let all = Use::ALL.map(Use::name).join(",2x");
         let household = household(&all);
         let shaping = |name| {
-            Candidate::named(name).map(|one| one.shaping(household.shaped, household.layer).expect("commands")).ok()
+            Candidate::named(name).map(|one| one.shaping(household.rates(), household.layer).expect("commands")).ok()
         };
         for queue in [None, shaping("cake"), shaping("fq_codel")] {
             let scenario = household.scenario(queue.as_ref(), 1);
@@ -299,6 +318,38 @@ mod tests {
             assert_eq!(scenario.hops.len(), if queue.is_some() { 4 } else { 2 });
             assert_eq!(scenario.flows.len(), 10, "calls and games send both ways");
         }
+    }
+
+    /// On every kind of link, with each kind of shaper. The rates of a link with mechanisms are the highest, and shapers go by the mean.
+    #[test]
+    fn every_kind_of_link_is_a_legal_scenario() {
+        for layer in &super::super::link_layer::ALL {
+            let household = Household { layer, ..household("call,upload") };
+            for name in ["cake", "fq_codel@50", "cocoa+autorate", "cake/fq_codel@80+autorate"] {
+                let one = Candidate::named(name).unwrap_or_else(|name| panic!("{name}"));
+                if one.follows() && !household.can_be_followed() {
+                    continue;
+                }
+                let shaping = one.shaping(household.rates(), layer).expect("commands");
+                let scenario = household.scenario(Some(&shaping), 1);
+                scenario.validate().unwrap_or_else(|error| panic!("{name} on {}: {error}", layer.name));
+                let modem = &scenario.hops[1];
+                assert_eq!(
+                    (modem.autorate.is_some(), scenario.hops.len()),
+                    (one.follows(), 4 - usize::from(one.follows()))
+                );
+            }
+        }
+        let leo = Household { layer: LinkLayer::named("leo").expect("listed"), ..household("call") };
+        let [down, up] = leo.rates();
+        assert_eq!((down.most, up.most, down.varies), (Rate::mbit(50), Rate::mbit(10), true));
+        assert_eq!(
+            Candidate::named("cake@50").map(|one| one.rates([down, up])[1]),
+            Ok(Rate::bit(up.mean.as_bps() / 2))
+        );
+        let cable = Household { layer: LinkLayer::named("docsis").expect("listed"), ..household("call") };
+        assert!(!cable.varies() && cable.can_be_followed(), "it sends in bursts, at one rate in the long run");
+        assert_eq!(Candidate::named("cake@50").map(|one| one.rates(cable.rates())[1]), Ok(Rate::kbit(9500)));
     }
 
     #[test]

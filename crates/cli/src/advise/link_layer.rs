@@ -1,9 +1,11 @@
-//! The framing of access links, in the words of the commands that shape below them.
+//! The kinds of access links: their framing, in the words of the commands that shape below them, and what decides when they send.
 //!
 //! Source: the keywords of `tc-cake(8)`. They count from the IP packet, `stab` and our programs from an Ethernet frame.
 use super::queues::ETHERNET;
 use narrows_core::Rate;
 use narrows_core::framing::{Atm, Framing};
+use narrows_core::mechanism::MechanismConfig;
+use narrows_core::registry::Registered as _;
 
 /// An access link of a kind.
 #[derive(PartialEq, Eq, Debug)]
@@ -13,6 +15,8 @@ pub(super) struct LinkLayer {
     pub(super) framing: Framing,
     /// The keyword of `cake`.
     cake: &'static str,
+    /// The mechanisms that decide when it sends, by their names, down and up; a link without one sends at its rate.
+    mechanisms: [Option<&'static str>; 2],
     /// What it is, in words.
     pub(super) about: &'static str,
 }
@@ -24,17 +28,34 @@ const fn link_layer(
     atm: Atm,
     about: &'static str,
 ) -> LinkLayer {
-    LinkLayer { name, framing: Framing { overhead, mpu, atm }, cake, about }
+    LinkLayer { name, framing: Framing { overhead, mpu, atm }, cake, mechanisms: [None; 2], about }
+}
+
+/// A link that sends IP packets by this mechanism in both directions.
+const fn mechanized(name: &'static str, about: &'static str) -> LinkLayer {
+    LinkLayer { mechanisms: [Some(name); 2], ..link_layer(name, "", [0, 0], Atm::Noatm, about) }
 }
 
 /// All kinds; the first is the default.
-pub(super) const ALL: [LinkLayer; 6] = [
+pub(super) const ALL: [LinkLayer; 9] = [
     link_layer("any", "", [0, 0], Atm::Noatm, "IP packets as they are"),
-    link_layer("docsis", "docsis", [18, 64], Atm::Noatm, "cable: Ethernet frames with their check sequence"),
+    LinkLayer {
+        mechanisms: [None, Some("docsis")],
+        ..link_layer(
+            "docsis",
+            "docsis",
+            [18, 64],
+            Atm::Noatm,
+            "cable: Ethernet frames with their check sequence, requests and grants up",
+        )
+    },
     link_layer("vdsl", "pppoe-ptm", [30, 0], Atm::Ptm, "VDSL2 with PPPoE, in 65 bytes for each 64"),
     link_layer("adsl", "pppoe-llcsnap", [40, 0], Atm::Atm, "ADSL with PPPoE, in cells of ATM"),
     link_layer("ethernet", "ethernet", [38, 84], Atm::Noatm, "Ethernet with preamble and gap, as on fibre"),
     link_layer("lte", "", [0, 0], Atm::Noatm, "a cell, which counts IP packets"),
+    mechanized("cellular", "a cell whose rate varies"),
+    mechanized("wifi", "a Wi-Fi station"),
+    mechanized("leo", "satellites in low orbit"),
 ];
 
 /// Bytes that padding adds to the last cell of a packet, at most.
@@ -44,6 +65,11 @@ impl LinkLayer {
     /// The kind of this name.
     pub(super) fn named(name: &str) -> Option<&'static LinkLayer> {
         ALL.iter().find(|one| one.name == name)
+    }
+
+    /// The mechanisms that decide when it sends, down and up.
+    pub(super) fn mechanisms(&self) -> [Option<MechanismConfig>; 2] {
+        self.mechanisms.map(|name| name.and_then(MechanismConfig::named))
     }
 
     /// The rate at which a shaper that does not know about the cells of a link keeps below it.

@@ -1,5 +1,7 @@
 //! The queues that can be deployed on a router, and the commands that do it.
 use super::link_layer::LinkLayer;
+use narrows_core::autorate::AutorateConfig;
+use narrows_core::autorate::drain::DrainParams;
 use narrows_core::framing::{Atm, Framing};
 use narrows_core::params::ParamValue as _;
 use narrows_core::queue::QueueConfig;
@@ -96,69 +98,156 @@ impl Deployable {
     }
 }
 
-/// A queue for each direction.
+/// A queue for each direction, and the rates of their shapers.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate {
     down: &'static Deployable,
     up: &'static Deployable,
+    /// Share of the mean rate to which a direction whose rate varies is shaped, per cent.
+    percent: u64,
+    /// Whether the shaper of what is sent follows the link.
+    follows: bool,
+}
+
+/// Another share, for links that are often slower than their mean rate, per cent.
+const CAREFUL_PERCENT: u64 = 50;
+/// A shaper that follows its link goes down to this share of the mean rate, per cent.
+const LEAST_PERCENT: u64 = 10;
+
+/// A direction's rates.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// In the long run.
+    pub(super) mean: Rate,
+    /// The highest.
+    pub(super) most: Rate,
+    /// Whether it varies.
+    pub(super) varies: bool,
+}
+
+impl Rates {
+    fn part(&self, percent: u64) -> Rate {
+        Rate::bit(self.mean.as_bps() * percent / 100)
+    }
 }
 
 impl Candidate {
-    /// Reads `cake`, or `fq_codel/cake` for one queue down and another up. The error is the name that is not known.
+    /// Share of a link's rate to which a router shapes, per cent: what `sqm-scripts` and our book recommend for a start is 90 to 95.
+    pub(super) const USUAL_PERCENT: u64 = 95;
+
+    /// Reads `cake`, or `fq_codel/cake` for one queue down and another up; behind it perhaps `@50`, the share of the mean rate, and `+autorate`.
+    /// The error is the name or the number that is not known.
     pub(super) fn named(text: &str) -> Result<Candidate, String> {
         let one = |name: &str| {
             let name = narrows_core::registry::spelled(name.trim());
             ALL.iter().find(|one| one.name == name).ok_or(name)
         };
-        let (down, up) = text.split_once('/').unwrap_or((text, text));
-        Ok(Candidate { down: one(down)?, up: one(up)? })
+        let (queues, follows) = text.trim().strip_suffix(AUTORATE).map_or((text, false), |queues| (queues, true));
+        let (queues, percent) = match queues.split_once('@') {
+            Some((queues, percent)) => {
+                let number = percent.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
+                (queues, number.ok_or_else(|| format!("@{}", percent.trim()))?)
+            }
+            None => (queues, if follows { CAREFUL_PERCENT } else { Candidate::USUAL_PERCENT }),
+        };
+        let (down, up) = queues.split_once('/').unwrap_or((queues, queues));
+        Ok(Candidate { down: one(down)?, up: one(up)?, percent, follows })
     }
 
     /// Every queue that can be deployed, the same in both directions.
     pub(super) fn all() -> Vec<Candidate> {
-        ALL.iter().map(|one| Candidate { down: one, up: one }).collect()
+        ALL.iter()
+            .map(|one| Candidate { down: one, up: one, percent: Candidate::USUAL_PERCENT, follows: false })
+            .collect()
+    }
+
+    /// The same for a link with mechanisms: also with a shaper that follows the link and, if its rate varies, at a lower rate.
+    pub(super) fn all_of_mechanisms(varies: bool) -> Vec<Candidate> {
+        let usual = Candidate::all();
+        let careful = usual.iter().map(|one| Candidate { percent: CAREFUL_PERCENT, ..*one });
+        let following = careful.clone().map(|one| Candidate { follows: true, ..one }).filter(Candidate::can_follow);
+        usual.iter().copied().chain(careful.filter(|_| varies)).chain(following).collect()
+    }
+
+    /// Whether a shaper above its queue may follow the link: a probe must not wait for other packets there.
+    pub(super) fn can_follow(&self) -> bool {
+        QueueConfig::named(self.up.name).is_some_and(|queue| queue.traits().isolates)
+    }
+
+    /// Whether the shaper of what is sent follows the link.
+    pub(super) const fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// Share of the mean rate to which a direction whose rate varies is shaped, per cent.
+    pub(super) const fn percent(&self) -> u64 {
+        self.percent
+    }
+
+    /// The rates of the shapers for what is received and what is sent.
+    pub(super) fn rates(&self, link: [Rates; 2]) -> [Rate; 2] {
+        link.map(|one| one.part(if one.varies { self.percent } else { Candidate::USUAL_PERCENT }))
     }
 
     fn is_same(&self) -> bool {
         self.down.name == self.up.name
     }
 
-    /// `cake`, or `fq_codel/cake`.
+    /// `cake`, `fq_codel/cake`, `cake@50` or `cake+autorate`, as it is read.
     pub(super) fn label(&self) -> String {
-        if self.is_same() { self.down.name.to_owned() } else { format!("{}/{}", self.down.name, self.up.name) }
+        let queues =
+            if self.is_same() { self.down.name.to_owned() } else { format!("{}/{}", self.down.name, self.up.name) };
+        let usual = if self.follows { CAREFUL_PERCENT } else { Candidate::USUAL_PERCENT };
+        let share = if self.percent == usual { String::new() } else { format!("@{}", self.percent) };
+        format!("{queues}{share}{}", if self.follows { AUTORATE } else { "" })
     }
 
     /// What it needs, in words.
     pub(super) fn needs(&self) -> String {
-        if self.down.needs == self.up.needs {
+        let queues = if self.down.needs == self.up.needs {
             self.down.needs.to_owned()
         } else {
             format!("{} down, {} up", self.down.needs, self.up.needs)
-        }
+        };
+        if self.follows { format!("{queues}, and narrows") } else { queues }
     }
 
     /// Whether it is part of Linux.
     pub(super) fn is_stock(&self) -> bool {
-        self.down.is_stock() && self.up.is_stock()
+        self.down.is_stock() && self.up.is_stock() && !self.follows
     }
 
     /// What its commands deploy, down and up.
     ///
     /// # Errors
     /// A command that is not understood.
-    pub(super) fn shaping(&self, [down, up]: [Rate; 2], link: &LinkLayer) -> Result<[Shaping; 2], String> {
-        let of = |one: &Deployable, direction, rate| Shaping::of(&one.commands("wan", direction, rate, link));
-        Ok([of(self.down, Direction::Down, down)?, of(self.up, Direction::Up, up)?])
+    pub(super) fn shaping(&self, rates: [Rates; 2], link: &LinkLayer) -> Result<[Shaping; 2], String> {
+        let down = self.down.commands("wan", Direction::Down, self.rates(rates)[0], link);
+        Ok([Shaping::of(&down)?, Shaping::of(&self.sending("wan", rates, link))?])
+    }
+
+    /// The commands for what is sent.
+    fn sending(&self, interface: &str, rates: [Rates; 2], link: &LinkLayer) -> Vec<String> {
+        if !self.follows {
+            return self.up.commands(interface, Direction::Up, self.rates(rates)[1], link);
+        }
+        let kbit = |rate: Rate| rate.as_bps() / 1000;
+        let (least, most) = (kbit(rates[1].part(LEAST_PERCENT)), kbit(rates[1].most));
+        vec![format!("narrows qdisc attach {interface} {} --autorate --min {least}kbit --max {most}kbit", self.up.name)]
     }
 
     /// The commands that put it on an interface, for these rates down and up.
-    pub(super) fn recipes(&self, interface: &str, rates: [Rate; 2], link: &LinkLayer) -> Vec<Recipe> {
-        let mut lines = self.up.commands(interface, Direction::Up, rates[1], link);
+    pub(super) fn recipes(&self, interface: &str, rates: [Rates; 2], link: &LinkLayer) -> Vec<Recipe> {
+        // A shaper that follows its link is a command that does not return, so it is the last one.
+        let sending = self.sending(interface, rates, link);
+        let (mut lines, last) = if self.follows { (Vec::new(), sending) } else { (sending, Vec::new()) };
+        let rates = self.rates(rates);
         if !self.down.is_attached() {
             lines.extend(received_through_ifb(interface));
         }
         lines.extend(self.down.commands(interface, Direction::Down, rates[0], link));
-        let title = match [self.down, self.up].map(Deployable::is_attached) {
+        lines.extend(last);
+        let title = match [self.down.is_attached(), self.up.is_attached() || self.follows] {
             [false, false] => "tc",
             [true, true] => "narrows",
             _ => "tc and narrows",
@@ -169,7 +258,7 @@ impl Candidate {
             Deployment::Leaf { tc, sqm: true } => Some((tc, "simplest.qos")),
             _ => None,
         };
-        if let (Some((qdisc, script)), true) = (script, self.is_same()) {
+        if let (Some((qdisc, script)), true) = (script, self.is_same() && !self.follows) {
             all.push(Recipe { title: "OpenWrt".to_owned(), lines: sqm(interface, rates, link, qdisc, script) });
         }
         all
@@ -182,7 +271,12 @@ pub(super) struct Shaping {
     pub(super) queue: QueueConfig,
     /// The shaper above the queue.
     pub(super) shaper: Option<Shaper>,
+    /// The controller of a shaper that follows the link.
+    pub(super) autorate: Option<AutorateConfig>,
 }
+
+/// What follows the names of queues whose shaper follows the link.
+const AUTORATE: &str = "+autorate";
 
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,13 +321,23 @@ impl Shaping {
             Some(attached) => {
                 let name = attached.split_whitespace().nth(1).unwrap_or_default();
                 let queue = QueueConfig::named(name).ok_or_else(|| format!("`{last}` names no queue"))?;
+                if attached.split_whitespace().any(|word| word == "--autorate") {
+                    let rate = |flag| rate_after(last, flag).ok_or_else(|| format!("`{last}` has no {flag}"));
+                    let (min, max) = (rate("--min")?, rate("--max")?);
+                    let drain = DrainParams { min, max, base: min, ..DrainParams::default() };
+                    return Ok(Shaping { queue, shaper: None, autorate: Some(AutorateConfig::Drain(drain)) });
+                }
                 // It saves nothing while the queue is empty.
-                Ok(Shaping { queue, shaper: shaper(rate_after(last, "--rate"), Bytes::ZERO) })
+                Ok(Shaping { queue, shaper: shaper(rate_after(last, "--rate"), Bytes::ZERO), autorate: None })
             }
             None => {
                 let class = lines.iter().find(|line| line.starts_with("tc class "));
                 let rate = class.and_then(|class| rate_after(class, "rate"));
-                Ok(Shaping { queue: narrows_scenario::tc::read(last)?, shaper: shaper(rate, HTB_BURST) })
+                Ok(Shaping {
+                    queue: narrows_scenario::tc::read(last)?,
+                    shaper: shaper(rate, HTB_BURST),
+                    autorate: None,
+                })
             }
         }
     }
@@ -308,11 +412,26 @@ mod tests {
     use super::super::link_layer;
     use super::*;
 
+    /// What is shaped to these very rates.
+    fn exactly(one: Candidate, rates: [Rate; 2]) -> (Candidate, [Rates; 2]) {
+        (Candidate { percent: 100, ..one }, rates.map(|rate| Rates { mean: rate, most: rate, varies: true }))
+    }
+
+    fn recipes(one: Candidate, interface: &str, rates: [Rate; 2], link: &LinkLayer) -> Vec<Recipe> {
+        let (one, rates) = exactly(one, rates);
+        one.recipes(interface, rates, link)
+    }
+
+    fn shaping(one: Candidate, rates: [Rate; 2], link: &LinkLayer) -> [Shaping; 2] {
+        let (one, rates) = exactly(one, rates);
+        one.shaping(rates, link).expect("commands that are understood")
+    }
+
     #[test]
     fn every_candidate_is_in_the_registry_and_has_commands() {
         for one in Candidate::all() {
             assert!(QueueConfig::named(one.down.name).is_some(), "{}", one.label());
-            let recipes = one.recipes("wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
+            let recipes = recipes(one, "wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
             let lines: Vec<&String> = recipes.iter().flat_map(|recipe| &recipe.lines).collect();
             let both = ["50000", "10000"].map(|rate| lines.iter().any(|line| line.contains(rate)));
             assert_eq!(both, [true, true], "{}: {lines:?}", one.label());
@@ -325,8 +444,8 @@ mod tests {
         for kbit in [100, 475, 950, 5_700, 47_500, 950_000] {
             let (down, up) = (Rate::kbit(10 * kbit), Rate::kbit(kbit));
             for one in Candidate::all() {
-                let printed = one.recipes("wan", [down, up], &link_layer::ALL[0]).swap_remove(0).lines.join("\n");
-                let shaping = one.shaping([down, up], &link_layer::ALL[0]).expect("commands that are understood");
+                let printed = recipes(one, "wan", [down, up], &link_layer::ALL[0]).swap_remove(0).lines.join("\n");
+                let shaping = shaping(one, [down, up], &link_layer::ALL[0]);
                 let name = one.label();
                 for (shaping, device, rate) in [(&shaping[0], "ifb4wan", down), (&shaping[1], "wan", up)] {
                     let hop = shaping.hop("hop");
@@ -369,15 +488,62 @@ mod tests {
     }
 
     #[test]
+    fn a_share_and_a_shaper_that_follows_are_read_as_they_are_shown() {
+        for (text, shown) in [
+            ("cake@50", "cake@50"),
+            ("cake@95", "cake"),
+            ("FQ-CoDel/cake @ 80", "fq_codel/cake@80"),
+            ("cocoa+autorate", "cocoa+autorate"),
+            ("cocoa@50+autorate", "cocoa+autorate"),
+            ("fq_codel/cocoa@95+autorate", "fq_codel/cocoa@95+autorate"),
+        ] {
+            assert_eq!(Candidate::named(text).map(|one| one.label()), Ok(shown.to_owned()), "{text}");
+        }
+        for (text, wrong) in
+            [("cake@0", "@0"), ("cake@101", "@101"), ("cake@", "@"), ("cake@x", "@x"), ("+autorate", "")]
+        {
+            assert_eq!(Candidate::named(text).err().as_deref(), Some(wrong), "{text}");
+        }
+        let all = Candidate::all_of_mechanisms(true);
+        let labels: std::collections::BTreeSet<String> = all.iter().map(Candidate::label).collect();
+        assert_eq!((labels.len(), all.iter().filter(|one| one.follows).count()), (all.len(), 7), "{labels:?}");
+        assert!(!labels.contains("pie+autorate") && labels.contains("pie@50"), "{labels:?}");
+    }
+
+    #[test]
+    fn what_is_sent_follows_the_link_by_the_command_of_the_program() {
+        let one = Candidate::named("fq_codel/cocoa+autorate").unwrap_or_else(|name| panic!("{name}"));
+        let rates = [(40, 80), (8, 20)].map(|(mean, most)| Rates {
+            mean: Rate::mbit(mean),
+            most: Rate::mbit(most),
+            varies: true,
+        });
+        let recipes = one.recipes("wan", rates, &link_layer::ALL[0]);
+        assert_eq!((recipes.len(), recipes[0].title.as_str()), (1, "tc and narrows"));
+        let last = recipes[0].lines.last().map(String::as_str);
+        assert_eq!(last, Some("narrows qdisc attach wan cocoa --autorate --min 800kbit --max 20000kbit"));
+        assert!(
+            recipes[0]
+                .lines
+                .contains(&"tc class replace dev ifb4wan parent 1: classid 1:1 htb rate 20000kbit".to_owned())
+        );
+        let [down, up] = one.shaping(rates, &link_layer::ALL[0]).expect("commands");
+        assert_eq!(down.shaper.map(|shaper| shaper.rate), Some(Rate::mbit(20)), "half of the mean");
+        let drain =
+            DrainParams { min: Rate::kbit(800), max: Rate::mbit(20), base: Rate::kbit(800), ..DrainParams::default() };
+        assert_eq!((up.shaper, up.autorate), (None, Some(AutorateConfig::Drain(drain))));
+    }
+
+    #[test]
     fn each_direction_may_have_a_queue_of_its_own() {
         let both = Candidate::named("FQ-CoDel/cake").unwrap_or_else(|name| panic!("{name}"));
         assert_eq!(both.label(), "fq_codel/cake");
-        let recipes = both.recipes("wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
+        let recipes = recipes(both, "wan", [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
         assert_eq!(recipes.len(), 1, "sqm-scripts have one queue for both directions");
         let lines = recipes[0].lines.join("\n");
         assert!(lines.contains("dev wan root cake bandwidth 10000kbit"), "{lines}");
         assert!(lines.contains("dev ifb4wan parent 1:1 fq_codel"), "{lines}");
-        let [down, up] = both.shaping([Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]).expect("commands");
+        let [down, up] = shaping(both, [Rate::mbit(50), Rate::mbit(10)], &link_layer::ALL[0]);
         assert_eq!((down.queue.name(), up.queue.name()), ("fq_codel", "cake"));
         assert_eq!((down.shaper.map(|shaper| shaper.rate), up.shaper), (Some(Rate::mbit(50)), None));
         assert_eq!(Candidate::named("cake/gsp").err().as_deref(), Some("gsp"));
@@ -387,7 +553,7 @@ mod tests {
     #[test]
     fn the_commands_for_fq_codel_are_those_of_the_manuals() {
         let one = Candidate::named("fq_codel").unwrap_or_else(|name| panic!("{name}"));
-        let all = one.recipes("eth0", [Rate::mbit(9), Rate::kbit(950)], &link_layer::ALL[0]);
+        let all = recipes(one, "eth0", [Rate::mbit(9), Rate::kbit(950)], &link_layer::ALL[0]);
         let wanted = "\
 tc qdisc replace dev eth0 root handle 1: htb default 1
 tc class replace dev eth0 parent 1: classid 1:1 htb rate 950kbit
@@ -415,8 +581,7 @@ tc qdisc replace dev ifb4eth0 parent 1:1 fq_codel";
             };
             let wire = Hop { mpu: Bytes(u64::from(link.framing.mpu)), atm: link.framing.atm, ..wire };
             for one in Candidate::all() {
-                let [_, up] =
-                    one.shaping([Rate::mbit(50), Rate::mbit(10)], link).expect("commands that are understood");
+                let [_, up] = shaping(one, [Rate::mbit(50), Rate::mbit(10)], link);
                 let hop = up.hop("hop");
                 // Our own programs know no minimum length: they count the shortest packets short.
                 let least = if one.up.is_attached() { link.framing.mpu } else { 0 };
@@ -452,7 +617,7 @@ tc qdisc replace dev ifb4eth0 parent 1:1 fq_codel";
         let lines = |name: &str, queue: &str| {
             let one = Candidate::named(queue).unwrap_or_else(|name| panic!("{name}"));
             let link = LinkLayer::named(name).expect("it is listed");
-            let recipes = one.recipes("wan", [Rate::kbit(9500), Rate::kbit(950)], link);
+            let recipes = recipes(one, "wan", [Rate::kbit(9500), Rate::kbit(950)], link);
             recipes.into_iter().flat_map(|recipe| recipe.lines).collect::<Vec<_>>().join("\n")
         };
         for (link, queue, expected) in [

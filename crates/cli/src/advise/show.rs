@@ -44,6 +44,12 @@ impl Answer<'_> {
         first.into_iter().chain(stock).collect()
     }
 
+    /// The rates to which the first one shapes.
+    fn shaped(&self) -> [Rate; 2] {
+        let rates = self.household.rates();
+        self.candidate(self.best()).map_or(rates.map(|rates| rates.mean), |one| one.rates(rates))
+    }
+
     /// Why the first one is first.
     pub(super) fn reason(&self) -> String {
         let (best, now) = (self.best(), &self.as_it_is);
@@ -74,17 +80,30 @@ impl Answer<'_> {
         if best.worst().score <= now.worst().score {
             reason += " No queue makes the worst-off use better than the link as it is.";
         }
-        if self.household.varies() {
-            reason += " The link's rate varies and a shaper's does not: the shaper is set to 95 % of the mean, so the provider's queue \
-                       fills whenever the link is slower.";
+        let recommended = self.candidate(best);
+        if let Some(one) = recommended.filter(|one| one.follows()) {
+            reason += " The shaper of what is sent follows the link.";
+            if self.household.varies() {
+                reason += &format!(
+                    " What is received has passed the provider's buffer first; its shaper is set to {} % of the mean and does not \
+                     follow.",
+                    one.percent()
+                );
+            }
+        } else if self.household.varies() {
+            reason += &format!(
+                " The link's rate varies and a shaper's does not: the shaper is set to {} % of the mean, so the provider's queue fills \
+                 whenever the link is slower.",
+                recommended.map_or(Candidate::USUAL_PERCENT, Candidate::percent)
+            );
         } else if self.household.layer.name == "lte" {
             reason += " A cell's rate varies with the radio and with its other users, and this answer is for a constant one: give a recorded \
-                       rate as --down trace:FILE, or trace:lte.";
+                       rate as --down trace:FILE, or trace:lte, or ask for --link cellular.";
         }
-        if let Some(fast) = self.household.shaped.iter().max().filter(|rate| **rate > SMALL_ROUTERS) {
+        if let Some(fast) = self.shaped().into_iter().max().filter(|rate| *rate > SMALL_ROUTERS) {
             reason += &format!(
                 " Shaping {} takes more processor than many home routers have: watch the load of yours while a download runs.",
-                mbit(*fast)
+                mbit(fast)
             );
         }
         reason
@@ -93,7 +112,7 @@ impl Answer<'_> {
     fn recipes(&self) -> Vec<(&Candidate, Vec<Recipe>)> {
         let recommended = self.recommended().into_iter();
         recommended
-            .map(|one| (one, one.recipes(&self.interface, self.household.shaped, self.household.layer)))
+            .map(|one| (one, one.recipes(&self.interface, self.household.rates(), self.household.layer)))
             .collect()
     }
 
@@ -113,13 +132,23 @@ impl Answer<'_> {
 
     /// The table, with a picture of the scores.
     pub(super) fn sheet(&self) -> Sheet {
-        let Household { shaped, rtt, buffer, .. } = self.household;
+        let Household { rtt, buffer, .. } = self.household;
         let [down, up] = self.household.rates();
+        let ([shaped_down, shaped_up], follows) =
+            (self.shaped().map(mbit), self.candidate(self.best()).is_some_and(Candidate::follows));
+        let shaped_up = if follows { "what the link carries".to_owned() } else { shaped_up };
         let layer = match self.household.layer.name {
             "any" => String::new(),
             name => format!(" ({name})"),
         };
-        let varies = if self.household.varies() { "on average, " } else { "" };
+        let link = match (self.household.layer.mechanisms().iter().any(Option::is_some), self.household.varies()) {
+            (true, true) => {
+                let [mean_down, mean_up] = [down, up].map(|rates| mbit(rates.mean));
+                format!("at most {} down and {} up{layer}, on average {mean_down} and {mean_up}", down.most, up.most)
+            }
+            (false, true) => format!("{} down, {} up{layer}, on average", down.most, up.most),
+            (_, false) => format!("{} down, {} up{layer}", down.most, up.most),
+        };
         let columns = self.household.members.iter().map(|member| {
             let of = if member.count == 1 {
                 member.what.name().to_owned()
@@ -146,10 +175,8 @@ impl Answer<'_> {
             heading: "Advice".to_owned(),
             title: self.best().name.clone(),
             source: format!(
-                "{down} down, {up} up{layer}, {varies}RTT {rtt}, {} MB of buffer; shaped to {} and {}; {}",
+                "{link}, RTT {rtt}, {} MB of buffer; shaped to {shaped_down} and {shaped_up}; {}",
                 buffer.0 as f64 / 1e6,
-                mbit(shaped[0]),
-                mbit(shaped[1]),
                 if self.runs == 1 { "one run each".to_owned() } else { format!("means of {} runs", self.runs) },
             ),
             about: self.reason(),
@@ -206,8 +233,9 @@ impl Answer<'_> {
     }
 
     pub(super) fn json(&self) -> Value {
-        let Household { layer, shaped, rtt, buffer, members, .. } = self.household;
-        let link = self.household.rates();
+        let Household { layer, rtt, buffer, members, .. } = self.household;
+        let (link, shaped) = (self.household.rates(), self.shaped());
+        let follows = self.candidate(self.best()).is_some_and(Candidate::follows);
         let outcome = |outcome: &Outcome| {
             let uses: serde_json::Map<String, Value> = outcome
                 .uses
@@ -229,9 +257,10 @@ impl Answer<'_> {
             .collect();
         json!({
             "link": {
-                "down_mbit": link[0].as_mbit_f64(), "up_mbit": link[1].as_mbit_f64(), "rtt_ms": rtt.as_ms_f64(), "buffer_bytes": buffer.0,
+                "down_mbit": link[0].most.as_mbit_f64(), "up_mbit": link[1].most.as_mbit_f64(),
+                "mean_down_mbit": link[0].mean.as_mbit_f64(), "mean_up_mbit": link[1].mean.as_mbit_f64(), "rtt_ms": rtt.as_ms_f64(), "buffer_bytes": buffer.0,
                 "kind": layer.name, "overhead_bytes": layer.framing.overhead, "mpu_bytes": layer.framing.mpu, "atm": layer.framing.atm.show(),
-                "shaped_down_mbit": shaped[0].as_mbit_f64(), "shaped_up_mbit": shaped[1].as_mbit_f64(),
+                "shaped_down_mbit": shaped[0].as_mbit_f64(), "shaped_up_mbit": if follows { Value::Null } else { json!(shaped[1].as_mbit_f64()) },
             },
             "uses": members.iter().map(|member| json!({ "use": member.what.name(), "count": member.count })).collect::<Vec<_>>(),
             "runs": self.runs,

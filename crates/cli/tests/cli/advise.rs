@@ -117,6 +117,31 @@ fn users_are_hosts() {
     assert!(ranking[1]["score"].as_f64().is_some_and(|score| score < 50.0), "{text}");
 }
 
+/// A satellite link with a megabyte of buffer that is not ours: a shaper at 95 % of the mean lets it fill, one that follows the link does not.
+#[test]
+fn a_shaper_follows_a_link_whose_rate_varies() {
+    let place = Place::new("advise-leo");
+    let link = ["advise", "--link", "leo", "--down", "100mbit", "--up", "40mbit", "--uses", "call,upload"];
+    let more = ["--queues", "cake,cocoa+autorate", "--runs", "2", "-t", "60s"];
+    let answer: Value = serde_json::from_str(&place.ok(&[&link[..], &more, &["--json"]].concat())).expect("JSON");
+    let ranking = answer["ranking"].as_array().expect("a list");
+    assert_eq!((&ranking[0]["queue"], &ranking[1]["queue"]), (&"cocoa+autorate".into(), &"cake".into()), "{answer}");
+    let (mean, shaped) = (answer["link"]["mean_up_mbit"].as_f64(), &answer["link"]["shaped_up_mbit"]);
+    assert!(mean.is_some_and(|mean| (27.0..28.5).contains(&mean)) && shaped.is_null(), "{answer}");
+    let text = place.ok(&[&link[..], &more].concat());
+    for part in [
+        "at most 100mbit down and 40mbit up (leo), on average 69.767 Mbit/s and 27.907 Mbit/s",
+        "narrows qdisc attach wan cocoa --autorate --min 2790kbit --max 40000kbit\n",
+        "The shaper of what is sent follows the link.",
+        "needs Linux 6.16 with CONFIG_NET_SCH_BPF, and narrows",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    // A scenario that was written is one that runs.
+    place.ok(&[&link[..], &["--queues", "cocoa+autorate", "--runs", "1", "-t", "10s", "--out", "answer"]].concat());
+    place.ok(&["run", "answer/scenarios/cocoa-autorate.toml", "--out", "run"]);
+}
+
 #[test]
 fn an_attached_queue_comes_with_a_stock_one() {
     let place = Place::new("advise-ours");
@@ -144,6 +169,15 @@ fn bad_flags() {
         (&with(&["--duration", "1s"]), &["--duration", "5s and more"]),
         (&with(&["--queues", "fifo,gsp"]), &["--queues", "gsp", "cannot be deployed", "cake, fq_codel"]),
         (&with(&["--queues", "cake,cake"]), &["twice"]),
+        (&with(&["--queues", "cake,cake@95", "--link", "wifi"]), &["twice"]),
+        (&with(&["--queues", "cake@0"]), &["--queues", "\"@0\" is no share of a rate", "@1 to @100"]),
+        (&with(&["--queues", "cake@50"]), &["cake@50", "constant", "cellular, wifi, leo"]),
+        (&with(&["--queues", "cake+autorate"]), &["cake+autorate", "docsis, cellular, wifi, leo"]),
+        (&with(&["--queues", "pie+autorate", "--link", "leo"]), &["pie+autorate", "serve flows in turn"]),
+        (
+            &["advise", "--down", "trace:lte", "--up", "2mbit", "--link", "cellular"],
+            &["--down", "trace", "--link cellular", "the highest rate"],
+        ),
         (&with(&["--interface", "a b"]), &["--interface", "1 to 15 letters"]),
         (&with(&["--interface", "$(reboot)"]), &["--interface"]),
         (&with(&["--interface", "-x"]), &["--interface"]),
