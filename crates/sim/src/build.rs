@@ -7,12 +7,12 @@ use crate::large_pages;
 use crate::media::Media;
 use crate::parallel::Windows;
 use crate::quic::{self, Quic};
-use crate::side::{Side, Uplink as _};
+use crate::side::{Share, Side, Uplink as _};
 use crate::tcp::{Receiver, Sender, Spin, Tcp};
 use crate::transport::Transport;
 use crate::udp::Udp;
 use crate::world::prefetch::Prefetch;
-use crate::world::{Hosts, World};
+use crate::world::{Hosts, Present, World};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::{Ecn, FlowId, HostId, PacketMeta, Rng, Span, Time};
 use narrows_scenario::limits;
@@ -34,32 +34,43 @@ use std::sync::Arc;
 const PACKETS_PER_FLOW: usize = 10;
 /// Expected pending events per flow: an acknowledgment, a retransmission timer, a delayed acknowledgment.
 const TIMERS_PER_FLOW: usize = 3;
+/// Pending events per hop: its link, its pipe, its queue's timer.
+const TIMERS_PER_HOP: usize = 3;
 
-/// The world, or one side of it, at the epoch, with the start of every flow and the events of every run scheduled.
+/// The world, or a part of it, at the epoch, with the start of every flow and the events of every run scheduled. Of the hosts it has this
+/// share, or none.
 ///
-/// The scenario and the partition decide how ties are broken: a run that may use two threads has the order of two threads, however
-/// many it uses, and whether it is recorded, advanced in steps, or run at once.
-pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted) -> World<S> {
+/// The scenario and the partition decide how ties are broken: a run that may be divided has the order of divided ones, however many
+/// threads it uses, and whether it is recorded, advanced in steps, or run at once.
+pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted, share: Share) -> World<S> {
     let ties = Windows::of(scenario, wanted.partition).map_or(TieBreak::AsScheduled, |_| TieBreak::BySide);
     let spacing = scenario.record.spacing(scenario.duration);
     let samples = (scenario.duration.as_ns() / spacing.as_ns().max(1)) as usize + 1;
     let total: usize = scenario.flows.iter().map(|group| group.count as usize).sum();
+    let flows = share.of_first(total);
+    let timers =
+        if S::HAS_SENDERS || S::HAS_RECEIVERS { flows * TIMERS_PER_FLOW } else { scenario.hops.len() * TIMERS_PER_HOP };
     let mut uplink = S::Uplink::new(scenario, samples);
     let mut hosts = Hosts {
         returns: S::Returns::default(),
         now: Time::ZERO,
+        present: Present::default(),
         end: Time::ZERO + scenario.duration,
         warmup: Time::ZERO + scenario.warmup,
-        tracked: scenario.record.flows as usize,
-        prefetch: Prefetch::of(total),
-        events: Events::new(total * TIMERS_PER_FLOW, events_per_s(scenario), ties),
+        share,
+        tracked: share.of_first(scenario.record.flows as usize),
+        prefetch: Prefetch::of(flows),
+        events: Events::new(timers, events_per_s(scenario) * flows as f64 / total.max(1) as f64, ties),
         meter: Meter::new(wanted.budget.unwrap_or_else(|| budget(scenario))),
         acks: Vec::new(),
-        flows: Vec::with_capacity(total),
+        flows: Vec::new(),
         routes: Vec::new(),
         pipes: Vec::new(),
         recorder: None,
     };
+    if S::HAS_SENDERS || S::HAS_RECEIVERS {
+        hosts.flows.reserve_exact(flows);
+    }
     if hosts.prefetch == Prefetch::Ahead {
         // The array is large enough for the allocator to map it separately, so it keeps its pages as it grows.
         large_pages::request(hosts.flows.spare_capacity_mut());
@@ -71,11 +82,12 @@ pub(crate) fn world<S: Side>(scenario: &Scenario, wanted: &Wanted) -> World<S> {
     world
 }
 
-/// Adds flows, routes and return pipes, and schedules the flows' starts.
+/// Adds flows, routes and return pipes, and schedules the flows' starts. A part numbers all pipes, so they have the same numbers in each.
 fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) {
     let total = scenario.flows.iter().map(|group| group.count as usize).sum::<usize>();
     let (mut pipes, mut names) = (BTreeMap::new(), BTreeMap::new());
     let digits = if total > record::MANY_FLOWS { 1 } else { 3 };
+    let mut index = 0;
     for group in &scenario.flows {
         let indices = |route: &[usize]| route.iter().map(|&hop| narrow(hop)).collect();
         let routes = hosts.routes.len();
@@ -101,16 +113,24 @@ fn populate<S: Side>(hosts: &mut Hosts<S>, scenario: &Scenario, samples: usize) 
         let config = Arc::new(config(group));
         let truth = config.splits().then(|| build::is_fair(scenario, &group.route, group.dscp));
         for member in 0..group.count {
-            let index = hosts.flows.len();
-            let tracked = (index < scenario.record.flows as usize).then_some(samples);
-            let record = FlowRecord::new(tracked, digits);
-            let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
             let routes = [routes, second].map(|n| n as u32);
+            if !S::HAS_SENDERS && !S::HAS_RECEIVERS {
+                S::add_destination(&mut hosts.returns, routes[0]);
+                continue;
+            }
             let member =
                 Member { scenario, group, member, index, table: &hosts.routes, routes, config: &config, digits };
-            let flow = member.flow(record, verdicts, &mut pipes);
+            index += 1;
+            let own_pipes = member.pipes(&mut pipes);
+            if !hosts.share.has(member.index) {
+                continue;
+            }
+            let tracked = (member.index < scenario.record.flows as usize).then_some(samples);
+            let record = FlowRecord::new(tracked, digits);
+            let verdicts = truth.as_ref().map(|truth| VerdictRecord::new(Arc::clone(truth), record.samples()));
+            let flow = member.flow(record, verdicts, own_pipes);
             if S::HAS_SENDERS {
-                hosts.events.schedule(flow.start, EventKind::App, index);
+                hosts.events.schedule(flow.start, EventKind::App, hosts.flows.len());
             }
             hosts.flows.push(flow);
         }
@@ -141,12 +161,12 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    fn flow(&self, record: FlowRecord, verdicts: Option<VerdictRecord>, pipes: &mut BTreeMap<Span, u32>) -> Flow {
+    fn flow(&self, record: FlowRecord, verdicts: Option<VerdictRecord>, pipes: [u32; 2]) -> Flow {
         let Member { scenario, group, member, .. } = *self;
         let start = build::start(scenario, group, member);
         Flow {
-            transport: self.transport(verdicts, pipes),
-            place: self.place(0, pipes),
+            transport: self.transport(verdicts, pipes[1]),
+            place: self.place(0, pipes[0]),
             header: group.header().0 as u32,
             extra: group.family.extra().0 as u32,
             application: Application::new(&group.traffic, self.rng("application")),
@@ -158,7 +178,7 @@ impl Member<'_> {
         }
     }
 
-    fn transport(&self, verdicts: Option<VerdictRecord>, pipes: &mut BTreeMap<Span, u32>) -> Transport {
+    fn transport(&self, verdicts: Option<VerdictRecord>, second_pipe: u32) -> Transport {
         let Member { scenario, group, member, index, .. } = *self;
         match &group.carrier() {
             narrows_scenario::Transport::Udp(params) => {
@@ -183,7 +203,7 @@ impl Member<'_> {
                 sender: quic::Sender::new(params, self.rng("pacing")),
                 receiver: quic::Receiver::new(params, self.rng("acknowledgments")),
                 connection: self.connection(params.ecn),
-                second: self.place(1, pipes),
+                second: self.place(1, second_pipe),
                 verdicts,
                 stopped: false,
             })),
@@ -210,14 +230,20 @@ impl Member<'_> {
         build::member_stream(self.scenario, self.group, self.member, purpose)
     }
 
-    /// A subflow's place in the network.
-    fn place(&self, subflow: usize, pipes: &mut BTreeMap<Span, u32>) -> Place {
+    /// The indices of the pipes of its first and its second subflow.
+    fn pipes(&self, pipes: &mut BTreeMap<Span, u32>) -> [u32; 2] {
         let Member { scenario, group, member, .. } = *self;
-        let route = match subflow {
-            1 if !group.subflow_route.is_empty() => &group.subflow_route,
-            _ => &group.route,
-        };
-        let delay = build::behind(scenario, group, route, build::rtt(scenario, group, member));
+        let rtt = build::rtt(scenario, group, member);
+        let first = pipe_of(pipes, build::behind(scenario, group, &group.route, rtt));
+        match group.subflow_route.as_slice() {
+            [] => [first; 2],
+            route => [first, pipe_of(pipes, build::behind(scenario, group, route, rtt))],
+        }
+    }
+
+    /// A subflow's place in the network.
+    fn place(&self, subflow: usize, pipe: u32) -> Place {
+        let Member { scenario, group, member, .. } = *self;
         let index = self.routes[subflow];
         let Routes { there, back, from: src, to: dst, dscp, .. } = &self.table[index as usize];
         let (&hop, rest) = there.split_first().expect("a route has a hop");
@@ -231,7 +257,7 @@ impl Member<'_> {
         };
         Place {
             routes: index,
-            pipe: pipe_of(pipes, delay),
+            pipe,
             hop,
             // At most 65 535, because a route has at most 65 536 hops.
             hops_left: rest.len() as u16,

@@ -5,7 +5,7 @@
 //! The first link's event and the first return pipe's, which are the most frequent in most runs, are stored separately. A timer
 //! that moves leaves its old event behind: handlers ignore an event whose time is not the one they wait for.
 use core::num::NonZeroU32;
-use narrows_core::Time;
+use narrows_core::{FlowId, Time};
 
 /// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,16 +51,54 @@ const KINDS: [EventKind; 11] = [
 
 /// The order of events that come after all others of the same time.
 const LAST: u64 = u64::MAX << 28;
+/// The bits of an event's index, and above them those of its kind.
+const INDEX_BITS: u32 = 24;
+const KIND_MASK: u64 = 15;
 
 /// An event whose time has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Popped {
     /// The first link's.
-    FirstLink(Time),
+    FirstLink(Turn),
     /// The first return pipe's.
-    FirstAck(Time),
+    FirstAck(Turn),
     /// Any other: its kind and its index.
-    Other(Time, EventKind, usize),
+    Other(Turn, EventKind, usize),
+}
+
+/// When it is an event's turn: its time, and its order among the events of that time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Turn(u128);
+
+impl Turn {
+    #[inline(always)]
+    pub(crate) const fn at(self) -> Time {
+        Time::from_ns((self.0 >> 64) as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn order(self) -> Order {
+        Order(self.0 as u64)
+    }
+}
+
+/// The order of an event among those of the same time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Order(u64);
+
+impl Order {
+    /// The order of a host's event without the flow that it belongs to. What remains is its kind, and, of an acknowledgment, the pipe.
+    #[inline(always)]
+    pub(crate) const fn without_flow(self) -> Order {
+        let kind = (self.0 >> INDEX_BITS) & KIND_MASK;
+        Order(if kind == EventKind::Ack as u64 { self.0 } else { self.0 >> INDEX_BITS << INDEX_BITS })
+    }
+
+    /// The order among hosts' events, and among those of the same order that of the flow.
+    #[inline(always)]
+    pub(crate) const fn with_flow(self, flow: FlowId) -> u64 {
+        self.0 << INDEX_BITS | flow.0 as u64
+    }
 }
 
 /// The next event of a return pipe, in the list of its slot.
@@ -85,9 +123,9 @@ impl Bound {
         Bound(event(at, u64::MAX))
     }
 
-    /// The same, without links that yield to arrivals at this time.
-    pub(crate) fn arrivals_of(at: Time) -> Bound {
-        Bound(event(at, LAST - 1))
+    /// Events before the turn of one of this time and order.
+    pub(crate) fn before(at: Time, order: Order) -> Bound {
+        Bound(event(at, order.0).saturating_sub(1))
     }
 }
 
@@ -97,16 +135,16 @@ fn event(at: Time, low: u64) -> u128 {
 }
 
 /// Indices fit in 24 bits.
-pub(crate) const MAX_INDEX: usize = 1 << 24;
+pub(crate) const MAX_INDEX: usize = 1 << INDEX_BITS;
 
 /// The order of events that have the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TieBreak {
     /// In the order of scheduling.
     AsScheduled,
-    /// First the network's events in the order of scheduling; then acknowledgments by the index of their pipe; then the senders'
-    /// other events in the order of scheduling. Parallel runs use this order, because it never compares events that were
-    /// scheduled by different threads.
+    /// First the events of the whole run, by kind; then the network's, in the order of scheduling; then the hosts', by kind: acknowledgments by
+    /// the index of their pipe, the others by that of their flow. Parallel runs use this order, because it never compares when
+    /// events were scheduled by different threads.
     BySide,
 }
 
@@ -121,10 +159,10 @@ pub(crate) struct Events {
     /// The events with which the tick began, the earliest last.
     begun: Vec<u128>,
     sequence: u64,
-    /// A bit that is set in the order of the senders' events only, so that they come after the network's.
-    senders: u64,
-    /// Mask of the sequence number for acknowledgments: all ones if they are ordered by the time of scheduling.
-    acks_by_time: u64,
+    /// A bit that is set in the order of the hosts' events only, so that they come after the network's.
+    hosts: u64,
+    /// Mask of the sequence number for all but the network's events: all ones if they are ordered by the time of scheduling.
+    by_time: u64,
     tick_bits: u32,
     /// The current tick.
     tick: u64,
@@ -221,7 +259,7 @@ impl Chunks {
 #[inline]
 pub(crate) fn subject(event: u128) -> (EventKind, usize) {
     let low = event as u64;
-    (KINDS[(low >> 24) as usize & 15], low as usize & (MAX_INDEX - 1))
+    (KINDS[((low >> INDEX_BITS) & KIND_MASK) as usize], low as usize & (MAX_INDEX - 1))
 }
 
 /// Children per node. A wider heap is less deep, and the children of a node share a cache line.
@@ -287,7 +325,7 @@ impl Events {
             let tick_ns = PER_TICK * 1e9 / per_s.max(1.0);
             (tick_ns.max(1.0) as u64).ilog2().clamp(4, 30)
         };
-        let (senders, acks_by_time) = match ties {
+        let (hosts, by_time) = match ties {
             TieBreak::AsScheduled => (0, u64::MAX),
             TieBreak::BySide => (1 << 63, 0),
         };
@@ -295,8 +333,8 @@ impl Events {
             near: Vec::new(),
             begun: Vec::new(),
             sequence: 0,
-            senders,
-            acks_by_time,
+            hosts,
+            by_time,
             tick_bits,
             tick: 0,
             levels: Vec::new(),
@@ -306,6 +344,12 @@ impl Events {
             soonest: NEVER,
             regular: [NEVER; REGULAR],
         }
+    }
+
+    /// Whether ties are broken by [`TieBreak::BySide`].
+    #[inline]
+    pub(crate) const fn breaks_ties_by_side(&self) -> bool {
+        self.by_time == 0
     }
 
     /// Schedules the next event of a link or of a return pipe, which each have one at a time. The event of an earlier call may
@@ -356,7 +400,7 @@ impl Events {
     #[inline]
     pub(crate) fn schedule_last(&mut self, at: Time, index: usize) {
         debug_assert!(index < MAX_INDEX);
-        let event = event(at, LAST | ((EventKind::Link as u64) << 24) | index as u64);
+        let event = event(at, LAST | ((EventKind::Link as u64) << INDEX_BITS) | index as u64);
         if index == 0 {
             self.regular[0] = event;
         } else {
@@ -370,12 +414,14 @@ impl Events {
         self.sequence += 1;
         let scheduled = self.sequence << 28;
         let order = match kind {
+            EventKind::Link | EventKind::Pipe | EventKind::QueueTimer => scheduled & !self.hosts,
+            EventKind::Sample | EventKind::WarmedUp | EventKind::Second => scheduled & self.by_time,
             // The head of a pipe is scheduled when it enters an empty pipe, or when it becomes the head.
-            EventKind::Ack => scheduled & self.acks_by_time | self.senders,
-            EventKind::Retransmit | EventKind::Pace | EventKind::App => scheduled | self.senders,
-            _ => scheduled & !self.senders,
+            EventKind::Ack | EventKind::Retransmit | EventKind::Pace | EventKind::DelayedAck | EventKind::App => {
+                scheduled & self.by_time | self.hosts
+            }
         };
-        let low = order | ((kind as u64) << 24) | index as u64;
+        let low = order | ((kind as u64) << INDEX_BITS) | index as u64;
         event(at, low)
     }
 
@@ -406,30 +452,29 @@ impl Events {
         let other = self.soonest;
         let [link, ack] = self.regular;
         let ns = |event: u128| (event >> 64) as u64;
-        let time = |event: u128| Time::from_ns(ns(event));
         // Mostly the times alone decide.
         let [at_link, at_ack, at_other, at_last] = [link, ack, other, last].map(ns);
         if at_link < at_ack && at_link < at_other && at_link < at_last {
             self.regular[0] = NEVER;
-            return Some(Popped::FirstLink(time(link)));
+            return Some(Popped::FirstLink(Turn(link)));
         }
         if at_ack < at_link && at_ack < at_other && at_ack < at_last {
             self.regular[1] = NEVER;
-            return Some(Popped::FirstAck(time(ack)));
+            return Some(Popped::FirstAck(Turn(ack)));
         }
         if link < ack && link < other {
             if link > last {
                 return None;
             }
             self.regular[0] = NEVER;
-            return Some(Popped::FirstLink(time(link)));
+            return Some(Popped::FirstLink(Turn(link)));
         }
         if ack < other {
             if ack > last {
                 return None;
             }
             self.regular[1] = NEVER;
-            return Some(Popped::FirstAck(time(ack)));
+            return Some(Popped::FirstAck(Turn(ack)));
         }
         // This is also true if there is no event.
         if other > last {
@@ -442,7 +487,7 @@ impl Events {
         }
         self.find_soonest();
         let (kind, index) = subject(other);
-        Some(Popped::Other(time(other), kind, index))
+        Some(Popped::Other(Turn(other), kind, index))
     }
 
     #[inline]
@@ -596,9 +641,9 @@ mod tests {
 
     fn pop(events: &mut Events, bound: Bound) -> Option<(Time, EventKind, usize)> {
         events.pop_through(bound).map(|popped| match popped {
-            Popped::FirstLink(at) => (at, EventKind::Link, 0),
-            Popped::FirstAck(at) => (at, EventKind::Ack, 0),
-            Popped::Other(at, kind, index) => (at, kind, index),
+            Popped::FirstLink(turn) => (turn.at(), EventKind::Link, 0),
+            Popped::FirstAck(turn) => (turn.at(), EventKind::Ack, 0),
+            Popped::Other(turn, kind, index) => (turn.at(), kind, index),
         })
     }
 
@@ -627,8 +672,7 @@ mod tests {
                     _ => events.schedule_next(at, kind, index),
                 }
                 let (late, order) = match (ties, kind) {
-                    (TieBreak::BySide, EventKind::Ack) => (true, 0),
-                    (TieBreak::BySide, EventKind::App) => (true, n),
+                    (TieBreak::BySide, EventKind::Ack | EventKind::App) => (true, 0),
                     _ => (false, n),
                 };
                 model.push((at, late, order, kind as u8, index));
@@ -683,11 +727,12 @@ mod tests {
             events.schedule_last(at, index);
             events.schedule(at, EventKind::App, 1);
             events.schedule_next(at, EventKind::Ack, 0);
+            let arrivals = Bound::before(at, Order(LAST));
             let mut next = |bound| pop(&mut events, bound).map(|(_, kind, _)| kind);
-            let mut both = [next(Bound::arrivals_of(at)), next(Bound::arrivals_of(at))];
+            let mut both = [next(arrivals), next(arrivals)];
             both.sort_unstable_by_key(|kind| kind.map(|kind| kind as u8));
             assert_eq!(both, [Some(EventKind::Ack), Some(EventKind::App)], "{ties:?}");
-            assert_eq!(next(Bound::arrivals_of(at)), None);
+            assert_eq!(next(arrivals), None);
             assert_eq!(next(Bound::through(at)), Some(EventKind::Link));
             assert_eq!(next(ever()), None);
         }

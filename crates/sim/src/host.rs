@@ -56,6 +56,8 @@ pub(crate) struct ReturnPipe {
     pub(crate) delay: Span,
     /// The oldest first; only the first has a pending event.
     pub(crate) underway: Ring<InFlight>,
+    /// When the last packet that entered it arrives.
+    pub(crate) latest: Time,
 }
 
 /// A packet on its way back to a sender; one cache line.
@@ -72,7 +74,7 @@ const _: () = assert!(size_of::<InFlight>() == 64);
 
 impl ReturnPipe {
     pub(crate) fn new(delay: Span) -> ReturnPipe {
-        ReturnPipe { delay, underway: Ring::new() }
+        ReturnPipe { delay, underway: Ring::new(), latest: Time::ZERO }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The simulator: hops, hosts and traffic in virtual time, deterministic.
 //!
-//! A run uses one event queue on one thread, or, with many flows, two queues on two threads. A seed gives the same bytes on every
+//! A run uses one thread, or, with many flows, several. A seed gives the same bytes on every
 //! machine and with any number of threads. Nothing is allocated per packet once the structures have grown to the run's peak.
 mod budget;
 mod build;
@@ -33,7 +33,7 @@ use narrows_scenario::Scenario;
 use narrows_world::record::packets::most_packets;
 pub use narrows_world::{Budget, Cancelled, Partition, Run, Unwatched, Wanted, Watch};
 use narrows_world::{Memory, World, WorldError};
-use parallel::Windows;
+use parallel::Plan;
 #[cfg(feature = "peers")]
 pub use peers::{PeerFault, PeerFaultKind};
 pub use session::Session;
@@ -145,7 +145,7 @@ fn log_bytes(scenario: &Scenario, capture: &Capture) -> u64 {
     most_packets(scenario, capture).saturating_mul(2 * packet)
 }
 
-/// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses two threads if it may,
+/// Runs a scenario to its end. The scenario must be valid and not need the live world. A run of many flows uses several threads if it may,
 /// unless its packets are recorded; the result is the same. The wall-clock figures of the summary are zero, because the caller measures
 /// time.
 ///
@@ -153,12 +153,9 @@ fn log_bytes(scenario: &Scenario, capture: &Capture) -> u64 {
 /// The watch ended the run, or it exceeded its budget.
 pub fn run(scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, RunError> {
     debug_assert_eq!(scenario.needs_live(), None);
-    let windows = Windows::of(scenario, wanted.partition).filter(|_| {
-        let is_divisible = wanted.figures && wanted.capture.is_none();
-        wanted.threads > 1 && is_divisible
-    });
-    let ran = match windows {
-        Some(windows) => parallel::run(scenario, wanted, windows, watch)
+    let is_divisible = wanted.figures && wanted.capture.is_none();
+    let ran = match Plan::of(scenario, wanted).filter(|_| is_divisible) {
+        Some(plan) => parallel::run(scenario, wanted, plan, watch)
             .map(|world| Run { result: outcome::collect(scenario, world), packets: None }),
         None => session::begin(scenario, wanted).finish(scenario, watch),
     };

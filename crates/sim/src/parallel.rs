@@ -1,19 +1,31 @@
-//! Parallel simulation of one run on two threads: the senders on one, the network with the receivers on the other.
+//! Parallel simulation of one run: the network on one thread, the hosts on the others.
 //!
 //! The network affects a sender only after the delay of its return pipe. The senders may therefore be ahead of the network by the
-//! shortest of these delays, the lookahead (Chandy and Misra, CACM 24(4), 1981). Both sides proceed in windows of a fraction of
-//! the lookahead. The network handles the packets that were sent in the same window; the senders handle the packets that the
-//! network returned a fixed number of windows earlier. The result does not depend on the speed of either thread. Because ties are
-//! broken by side, it equals that of a single thread.
+//! shortest of these delays, the lookahead (Chandy and Misra, CACM 24(4), 1981). All threads proceed in windows of a fraction of the
+//! lookahead. The network handles the packets that were sent in the same window; the hosts handle the packets that the network
+//! handed over a fixed number of windows earlier. The result does not depend on the speed of any thread.
+//!
+//! With two threads the receivers are on the network's. With more they are on the threads of their senders, so that only the network is
+//! serial; each such thread has its receivers in the past of its senders, by that number of windows. In either case the flows are
+//! divided among the threads of hosts, and the network takes packets of the same time in the order of the events that sent
+//! them. This order depends on the kind of event, on its pipe and on its flow ([`TieBreak`](crate::event::TieBreak)), not on the thread. So a
+//! result has the same bytes on any number of threads, and on one.
+mod channel;
+mod merge;
+mod threads;
+
 use crate::budget::Stopped;
-use crate::host::InFlight;
-use crate::side::{Departure, Receivers, Senders, Whole};
-use crate::world::{Hosts, World};
-use crate::{build, outcome};
+use crate::build;
+use crate::host::Flow;
+use crate::side::{NetworkAlone, NetworkAndReceivers, Share, Whole};
+use crate::world::{Hosts, Present, World};
+use channel::channel;
 use narrows_core::{Span, Time};
 use narrows_scenario::{Scenario, Traffic, Transport};
-use narrows_world::{Partition, Unwatched, Wanted, Watch};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use narrows_world::{Partition, Wanted, Watch};
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
+use threads::{HostThread, NetworkPart, NetworkThread};
 
 /// Maximum number of windows by which the network may be behind the senders: enough to balance their work. More would only take
 /// memory.
@@ -65,138 +77,121 @@ fn has_two_sides(group: &narrows_scenario::Flow) -> bool {
     !waits && !is_judged
 }
 
-/// One side's end of a channel: it sends the packets of each window, and gets empty buffers back.
-struct Outlet<T> {
-    full: SyncSender<Vec<T>>,
-    empty: Receiver<Vec<T>>,
+/// How a run is divided among threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    windows: Windows,
+    /// Number of threads of hosts, beside that of the network.
+    hosts: u32,
+    /// The receivers are on these threads, too.
+    has_receivers: bool,
 }
 
-/// The other side's end of a channel.
-struct Inlet<T> {
-    full: Receiver<Vec<T>>,
-    empty: SyncSender<Vec<T>>,
-}
-
-/// A channel from one side to the other for up to `windows` windows.
-fn way<T>(windows: usize) -> (Outlet<T>, Inlet<T>) {
-    let (full, filled) = sync_channel(windows);
-    // Another buffer may be in the channel and one with each side, so there is always room to return one.
-    let (empty, emptied) = sync_channel(windows + 2);
-    (Outlet { full, empty: emptied }, Inlet { full: filled, empty })
-}
-
-impl<T> Outlet<T> {
-    fn room(&self) -> Vec<T> {
-        self.empty.try_recv().unwrap_or_default()
+impl Plan {
+    /// The plan for a run that may use several threads; `None` if it takes one.
+    pub(crate) fn of(scenario: &Scenario, wanted: &Wanted) -> Option<Plan> {
+        let Partition { hosts: most, hosts_with_receivers, .. } = wanted.partition;
+        let windows = Windows::of(scenario, wanted.partition)?;
+        let threads = wanted.threads.saturating_sub(1).min(most);
+        let has_receivers = threads >= hosts_with_receivers && scenario.flows.iter().all(receives_apart);
+        let hosts = if has_receivers { threads } else { threads.min(hosts_with_receivers.saturating_sub(1)) };
+        (hosts > 0).then_some(Plan { windows, hosts: hosts as u32, has_receivers })
     }
 }
 
-/// The thread of the senders.
-struct SenderThread {
-    world: World<Senders>,
-    back: Inlet<InFlight>,
-    there: Outlet<Departure>,
+/// Whether the receivers of these flows can be apart from the network.
+fn receives_apart(group: &narrows_scenario::Flow) -> bool {
+    // The network must have answers that cross hops at once. A timer without a delay would come among arrivals of the same
+    // instant, in an order that only a single thread knows.
+    let has_delay = match &group.transport {
+        Transport::Tcp(tcp) => tcp.delayed_ack > Span::ZERO,
+        Transport::Quic(quic) => quic.max_ack_delay > Span::ZERO,
+        Transport::Udp(_) => true,
+    };
+    group.back.is_empty() && has_delay
 }
 
-/// The thread of the network and the receivers.
-struct NetworkThread {
-    world: World<Receivers>,
-    there: Inlet<Departure>,
-    back: Outlet<InFlight>,
-}
-
-/// Runs a scenario until the end, in these windows.
+/// Runs a scenario until the end, on several threads.
 pub(crate) fn run(
     scenario: &Scenario,
     wanted: &Wanted,
-    windows: Windows,
+    plan: Plan,
     watch: &mut dyn Watch,
 ) -> Result<World<Whole>, Stopped> {
-    let (to_network, from_senders) = way(BACKLOG);
-    // All windows in the lookahead may be on their way back at the same time as the backlog.
-    let (to_senders, from_network) = way(windows.lag + BACKLOG);
-    for _ in 0..windows.lag {
-        to_senders.full.send(Vec::new()).map_err(|_| Stopped::Cancelled)?;
+    if plan.has_receivers {
+        run_parts::<NetworkAlone>(scenario, wanted, plan, watch)
+    } else {
+        run_parts::<NetworkAndReceivers>(scenario, wanted, plan, watch)
     }
-    let world = build::world(scenario, wanted);
-    let mut network = NetworkThread { world, there: from_senders, back: to_senders };
-    let instants = windows.until(network.world.hosts.end);
+}
+
+/// Runs all parts until the end.
+fn run_parts<N: NetworkPart>(
+    scenario: &Scenario,
+    wanted: &Wanted,
+    Plan { windows, hosts, .. }: Plan,
+    watch: &mut dyn Watch,
+) -> Result<World<Whole>, Stopped> {
     std::thread::scope(|scope| {
-        let ahead = instants.clone();
-        let senders = scope.spawn(move || {
-            let world = build::world(scenario, wanted);
-            let mut senders = SenderThread { world, back: from_network, there: to_network };
-            for last in ahead {
-                senders.go_on(last)?;
+        // If a thread fails or panics, its ends of the channels are dropped, so that the others do not wait for it.
+        let mut network = NetworkThread::new(build::world::<N>(scenario, wanted, Share::ALL), hosts);
+        let instants = windows.until(network.world.hosts.end);
+        let mut start = |share| {
+            let (there, from_hosts) = channel(BACKLOG);
+            // All windows in the lookahead may be on their way back at the same time as the backlog.
+            let (to_hosts, back) = channel(windows.lag + BACKLOG);
+            network.connect(from_hosts, to_hosts);
+            let instants = instants.clone();
+            scope.spawn(move || {
+                let mut hosts = HostThread::<N>::new(scenario, wanted, share, back, there);
+                hosts.run(instants, windows.lag).map(|()| hosts)
+            })
+        };
+        let started: Vec<_> = Share::all(hosts).map(&mut start).collect();
+        let network = match network.run(instants, watch) {
+            Ok(()) => Ok(network),
+            Err(stopped) => {
+                drop(network);
+                Err(stopped)
             }
-            senders.world.keep_to_budget()?;
-            Ok(senders)
-        });
-        let ran = instants.into_iter().try_for_each(|last| network.go_on(last, watch));
-        let ran = ran.and_then(|()| network.world.finish());
-        // If the network's side failed, its channel ends are dropped here, so that the senders do not wait for them.
-        let network = ran.map(|()| network);
-        let senders = senders.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        match (network, senders) {
-            (Ok(network), Ok(senders)) => Ok(join(network, senders)),
-            // The cancelled side only ended because the other side had failed.
+        };
+        let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let hosts = first_cause(started.into_iter().map(join).collect());
+        match (network, hosts) {
+            (Ok(network), Ok(hosts)) => Ok(self::join(network, hosts)),
+            // The network only ended because a thread of hosts had failed.
             (Err(Stopped::Cancelled), Err(stopped)) | (Err(stopped), _) | (_, Err(stopped)) => Err(stopped),
         }
     })
 }
 
-impl SenderThread {
-    /// Handles a window up to its end.
-    fn go_on(&mut self, last: Time) -> Result<(), Stopped> {
-        let world = &mut self.world;
-        let hosts = &mut world.hosts;
-        let mut back = self.back.full.recv().map_err(|_| Stopped::Cancelled)?;
-        for one in back.drain(..) {
-            let pipe = hosts.flows[one.flow as usize].place_of(one.what.subflow()).pipe as usize;
-            hosts.enter_pipe(pipe, one);
-        }
-        // If the channel is full the buffer is freed.
-        let _ = self.back.empty.try_send(back);
-        // The network's side reports to the watch.
-        world.run_through(last, &mut Unwatched)?;
-        let gone = std::mem::replace(&mut world.uplink, self.there.room());
-        self.there.full.send(gone).map_err(|_| Stopped::Cancelled)
+/// All values, or the reason why there is not one: a thread that was cancelled may have ended because another one failed.
+fn first_cause<T>(all: Vec<Result<T, Stopped>>) -> Result<Vec<T>, Stopped> {
+    let (done, failed): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
+    let mut causes: Vec<Stopped> = failed.into_iter().filter_map(Result::err).collect();
+    causes.sort_by_key(|cause| matches!(cause, Stopped::Cancelled));
+    match causes.into_iter().next() {
+        Some(cause) => Err(cause),
+        None => Ok(done.into_iter().flatten().collect()),
     }
 }
 
-impl NetworkThread {
-    /// Handles a window up to its end.
-    fn go_on(&mut self, last: Time, watch: &mut dyn Watch) -> Result<(), Stopped> {
-        let world = &mut self.world;
-        let mut gone = self.there.full.recv().map_err(|_| Stopped::Cancelled)?;
-        world.run_with(last, &gone, watch)?;
-        gone.clear();
-        let _ = self.there.empty.try_send(gone);
-        let back = std::mem::replace(&mut world.hosts.returns, self.back.room());
-        // This fails for the last windows, because the senders end before the network does.
-        let _ = self.back.full.send(back);
-        Ok(())
-    }
-}
-
-/// Joins the two sides at the end of a run.
-fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
-    let batches =
-        held(&senders.back.full) + held(&network.back.empty) + held(&senders.there.empty) + held(&network.there.full);
-    let (network, senders) = (network.world, senders.world);
-    let elsewhere = batches + outcome::flow_bytes(&network) + outcome::bytes_but_flows(&senders);
-    let handled = network.handled + senders.handled;
-    let World { uplink, hosts, spacing, gauges, .. } = network;
-    let Hosts { end, warmup, tracked, prefetch, events, meter, acks, routes, pipes, flows: receivers, .. } = hosts;
-    let mut flows = senders.hosts.flows;
-    for (flow, receiver) in flows.iter_mut().zip(receivers) {
-        flow.record.join_arrivals(receiver.record);
-    }
+/// Joins all parts at the end of a run.
+fn join<N: NetworkPart>(mut network: NetworkThread<N>, hosts: Vec<HostThread<N>>) -> World<Whole> {
+    let elsewhere = network.bytes() + hosts.iter().map(HostThread::bytes).sum::<usize>();
+    let handled = network.world.handled + hosts.iter().map(HostThread::handled).sum::<u64>();
+    let (senders, receivers): (Vec<_>, Vec<_>) = hosts.into_iter().map(HostThread::into_flows).unzip();
+    let (mut flows, receivers) = (in_turn(senders), in_turn(receivers));
+    N::join_arrivals(&mut network.world.hosts, &mut flows, receivers);
+    let World { uplink, hosts, spacing, gauges, .. } = network.world;
+    let Hosts { end, warmup, share, tracked, prefetch, events, meter, acks, routes, pipes, .. } = hosts;
     let hosts = Hosts {
         returns: (),
         now: end,
+        present: Present::default(),
         end,
         warmup,
+        share,
         tracked,
         prefetch,
         events,
@@ -210,9 +205,19 @@ fn join(network: NetworkThread, senders: SenderThread) -> World<Whole> {
     World { uplink, hosts, spacing, gauges, handled, elsewhere }
 }
 
-/// Memory of the buffers in a channel, bytes.
-fn held<T>(way: &Receiver<Vec<T>>) -> usize {
-    way.try_iter().map(|batch| batch.capacity() * size_of::<T>()).sum()
+/// The flows of all parts, in their order.
+fn in_turn(mut parts: Vec<Vec<Flow>>) -> Vec<Flow> {
+    if let [_] = *parts {
+        return parts.remove(0);
+    }
+    let mut flows = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+    let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
+    let mut next = 0;
+    while let Some(flow) = parts[next].next() {
+        flows.push(flow);
+        next = flows.len() % parts.len();
+    }
+    flows
 }
 
 #[cfg(test)]

@@ -23,6 +23,17 @@ impl<T: Copy + Default> Ring<T> {
         self.len == 0
     }
 
+    /// Number of values.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Exchanges two values, which are this many places behind the oldest one.
+    pub(crate) fn swap(&mut self, one: usize, other: usize) {
+        let [one, other] = [one, other].map(|n| (self.first + n) & (self.places.len() - 1));
+        self.places.swap(one, other);
+    }
+
     /// The value that is `n` places behind the oldest one.
     #[inline]
     pub(crate) fn get(&self, n: usize) -> Option<&T> {
@@ -88,8 +99,13 @@ mod tests {
                     ring.drop_first();
                     model.pop_front();
                 }
+                if n % 5 == 0 && model.len() > 1 {
+                    ring.swap(0, model.len() - 1);
+                    model.swap(0, model.len() - 1);
+                }
                 assert!(ring.iter().eq(model.iter()));
                 assert_eq!((ring.get(0), ring.get(2), ring.is_empty()), (model.front(), model.get(2), model.is_empty()));
+                assert_eq!(ring.len(), model.len());
             }
         }
     }

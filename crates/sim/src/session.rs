@@ -4,7 +4,7 @@ use crate::budget::Stopped;
 #[cfg(feature = "peers")]
 use crate::peers::{PeerFault, Peers};
 use crate::segment::Segment;
-use crate::side::{NoFigures, Recorded, Side, Whole};
+use crate::side::{NoFigures, Recorded, Share, Side, Whole};
 #[cfg(feature = "peers")]
 use crate::transport::Transport;
 use crate::view::Parts;
@@ -143,12 +143,12 @@ pub(crate) trait Stepped: Send {
 pub(crate) fn begin(scenario: &Scenario, wanted: &Wanted) -> Box<dyn Stepped> {
     match wanted.capture {
         Some(capture) => {
-            let mut world = build::world::<Recorded>(scenario, wanted);
+            let mut world = build::world::<Recorded>(scenario, wanted, Share::ALL);
             world.record_packets(scenario, capture);
             Box::new(world)
         }
-        None if wanted.figures => Box::new(build::world::<Whole>(scenario, wanted)),
-        None => Box::new(build::world::<NoFigures>(scenario, wanted)),
+        None if wanted.figures => Box::new(build::world::<Whole>(scenario, wanted, Share::ALL)),
+        None => Box::new(build::world::<NoFigures>(scenario, wanted, Share::ALL)),
     }
 }
 

@@ -92,7 +92,8 @@ impl<'a> Parts<'a> {
         };
         let queued = network.queued().filter_map(move |id| {
             let (meta, segment) = (network.meta(id), network.packet(id));
-            let hop = edge::hop(flows, routes, segment, meta.flow, segment.transit.hops_left)?;
+            let place = flows[meta.flow.0 as usize].place_of(segment.subflow);
+            let hop = edge::hop(&routes[place.routes as usize], segment, segment.transit.hops_left)?;
             Some(view(id, Place::Queue { hop, since: meta.arrived }))
         });
         let hops = network.hops().enumerate();

@@ -3,15 +3,15 @@
 //! The sender hands a packet to the first hop of its route. Each hop's link sends it and its pipe delays it. After the last hop
 //! it is at the receiver. Acknowledgments cross the hops of the way back, if there are any, and then the flow's return pipe,
 //! which has the part of the base RTT that the hops do not account for.
-use crate::Watch;
 use crate::budget::{Meter, SECOND, Stopped};
 use crate::endpoint::Connection;
-use crate::event::{Bound, EventKind, Events, Popped};
+use crate::event::{Bound, EventKind, Events, Order, Popped, Turn};
 use crate::host::{Flow, ReturnPipe, Routes};
-use crate::segment::Returning;
-use crate::side::{Departure, Receivers, Side, Uplink as _};
+use crate::segment::{Returning, Segment};
+use crate::side::{Delivery, Departure, Receivers, Share, Side, Uplink as _};
+use crate::{Unwatched, Watch};
 use narrows_core::{Span, Time};
-use narrows_world::network::Due;
+use narrows_world::network::{Due, Network};
 use narrows_world::record::packets::PacketRecorder;
 use prefetch::Prefetch;
 
@@ -21,7 +21,7 @@ pub(crate) mod handlers;
 mod packets;
 pub(crate) mod prefetch;
 
-/// A run, or one side of a parallel run.
+/// A run, or a part of a parallel run.
 pub(crate) struct World<S: Side> {
     pub(crate) uplink: S::Uplink,
     pub(crate) hosts: Hosts<S>,
@@ -29,7 +29,7 @@ pub(crate) struct World<S: Side> {
     /// Record the disciplines' gauges?
     pub(crate) gauges: bool,
     pub(crate) handled: u64,
-    /// Memory of the other side of a parallel run, bytes.
+    /// Memory of the other parts of a parallel run, bytes.
     pub(crate) elsewhere: usize,
 }
 
@@ -37,8 +37,12 @@ pub(crate) struct World<S: Side> {
 pub(crate) struct Hosts<S: Side> {
     pub(crate) returns: S::Returns,
     pub(crate) now: Time,
+    /// The present event, if the side keeps its order.
+    pub(crate) present: Present,
     pub(crate) end: Time,
     pub(crate) warmup: Time,
+    /// Which of the run's flows these are.
+    pub(crate) share: Share,
     /// The number of flows with series, which are the first ones.
     pub(crate) tracked: usize,
     pub(crate) prefetch: Prefetch,
@@ -53,23 +57,50 @@ pub(crate) struct Hosts<S: Side> {
     pub(crate) recorder: Option<Box<PacketRecorder>>,
 }
 
+/// What a side of a parallel run keeps of the present event.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Present {
+    /// Its order among the events of this time.
+    pub(crate) order: Order,
+    /// The latest order of the events that have been handled at this time. It does not decrease where an event schedules one of the
+    /// same time that comes before itself.
+    pub(crate) reached: Order,
+    /// It has sent a packet.
+    pub(crate) has_sent: bool,
+}
+
 /// Events between two calls of the watch, in case samples are far apart.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
-impl World<Receivers> {
-    /// As [`Self::run_through`], with packets that leave the senders in that time. Events come before departures of the same
-    /// time, except for links that yield to arrivals.
-    pub(crate) fn run_with(
+impl<S: Side<Uplink = Network<Segment>>> World<S> {
+    /// As [`Self::run_through`], with packets that leave the senders in that time, in order. Each comes in the turn of the event that
+    /// sent it.
+    pub(crate) fn run_with<'a>(
         &mut self,
         last: Time,
-        departures: &[Departure],
+        departures: impl Iterator<Item = &'a Departure>,
         watch: &mut dyn Watch,
     ) -> Result<(), Stopped> {
         for departure in departures {
-            self.run_until(Bound::arrivals_of(departure.meta.arrived), watch)?;
+            // The packets of one event enter the network together.
+            if departure.is_first {
+                self.run_until(Bound::before(departure.meta.arrived, departure.order), watch)?;
+            }
             self.hosts.take_over(&mut self.uplink, departure);
         }
         self.run_through(last, watch)
+    }
+}
+
+impl World<Receivers> {
+    /// As [`Self::run_through`], with packets that arrive in that time, in order.
+    pub(crate) fn receive_through(&mut self, last: Time, deliveries: &[Delivery]) -> Result<(), Stopped> {
+        for (n, delivery) in deliveries.iter().enumerate() {
+            self.hosts.prefetch_receiver(deliveries, n);
+            self.run_until(Bound::before(delivery.at, delivery.order), &mut Unwatched)?;
+            self.hosts.take_delivery(&mut self.uplink, delivery);
+        }
+        self.run_through(last, &mut Unwatched)
     }
 }
 
@@ -105,16 +136,16 @@ impl<S: Side> World<S> {
         // so that they do not enlarge the loop.
         while let Some(event) = self.hosts.events.pop_through(until) {
             match event {
-                Popped::FirstLink(at) => {
-                    self.turn_to(at, EventKind::Link, 0, watch)?;
+                Popped::FirstLink(turn) => {
+                    self.turn_to(turn, EventKind::Link, 0, watch)?;
                     self.uplink.handle(&mut self.hosts, Due::Link, 0);
                 }
-                Popped::FirstAck(at) => {
-                    self.turn_to(at, EventKind::Ack, 0, watch)?;
+                Popped::FirstAck(turn) => {
+                    self.turn_to(turn, EventKind::Ack, 0, watch)?;
                     self.hosts.on_returning(&mut self.uplink, 0);
                 }
-                Popped::Other(at, kind, index) => {
-                    self.turn_to(at, kind, index, watch)?;
+                Popped::Other(turn, kind, index) => {
+                    self.turn_to(turn, kind, index, watch)?;
                     self.on_event(kind, index, watch)?;
                 }
             }
@@ -124,11 +155,17 @@ impl<S: Side> World<S> {
 
     /// The clock is at an event's time.
     #[inline(always)]
-    fn turn_to(&mut self, at: Time, kind: EventKind, index: usize, watch: &mut dyn Watch) -> Result<(), Stopped> {
-        if at < self.hosts.now {
-            runs_backwards(at, kind, index, self.hosts.now);
+    fn turn_to(&mut self, turn: Turn, kind: EventKind, index: usize, watch: &mut dyn Watch) -> Result<(), Stopped> {
+        let (hosts, at) = (&mut self.hosts, turn.at());
+        if at < hosts.now {
+            runs_backwards(at, kind, index, hosts.now);
         }
-        self.hosts.now = at;
+        if S::KEEPS_ORDER {
+            let reached = if at > hosts.now { Order::default() } else { hosts.present.reached };
+            let order = turn.order();
+            hosts.present = Present { order, reached: reached.max(order), has_sent: false };
+        }
+        hosts.now = at;
         self.handled += 1;
         if self.handled.is_multiple_of(EVENTS_PER_TICK) { self.tick(watch) } else { Ok(()) }
     }
@@ -172,7 +209,7 @@ impl<S: Side> World<S> {
 
     pub(crate) fn keep_to_budget(&self) -> Result<(), Stopped> {
         let hosts = &self.hosts;
-        let rate = |(n, flow): (usize, &Flow)| Some((n, flow.transport.meters()?.pacing?));
+        let rate = |(n, flow): (usize, &Flow)| Some((hosts.share.flow(n), flow.transport.meters()?.pacing?));
         let fastest = || hosts.flows.iter().enumerate().filter_map(rate).max_by_key(|&(_, rate)| rate);
         hosts.meter.check(hosts.now, self.handled, fastest)
     }
@@ -199,6 +236,7 @@ impl<S: Side> World<S> {
     fn on_warmed_up(&mut self) {
         let now = self.hosts.now;
         self.uplink.restart_records(now);
+        S::restart(&mut self.hosts.returns);
         for flow in &mut self.hosts.flows {
             flow.record.restart();
             flow.transport.reset_stats();

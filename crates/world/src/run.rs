@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Wanted {
     /// Threads that the run may use.
     pub threads: usize,
-    /// Which simulations are divided between two threads.
+    /// Which simulations are divided among threads, and how.
     pub partition: Partition,
     /// Limits of a simulation's work; `None` derives them from the scenario.
     pub budget: Option<Budget>,
@@ -39,7 +39,7 @@ impl Default for Wanted {
     }
 }
 
-/// The rule for which simulations use two threads, if they may.
+/// The rule for which simulations use several threads, if they may: one for the network, and some that divide the hosts among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     /// Minimum number of flows; fewer fit into the nearest caches.
@@ -47,11 +47,16 @@ pub struct Partition {
     /// Full-sized packets that the links can send in one window: enough to make the hand-over worthwhile, few enough to stay in a
     /// core's cache.
     pub packets: u64,
+    /// Maximum number of threads for the hosts.
+    pub hosts: usize,
+    /// Minimum number of threads for the hosts with which the receivers run beside their senders, if nothing else prevents it. With fewer
+    /// they run with the network.
+    pub hosts_with_receivers: usize,
 }
 
 impl Partition {
     /// Worthwhile on current processors.
-    pub const DEFAULT: Partition = Partition { flows: 256, packets: 256 };
+    pub const DEFAULT: Partition = Partition { flows: 256, packets: 256, hosts: 7, hosts_with_receivers: 2 };
 }
 
 /// Limits of a simulation per second of simulated time.

@@ -2,7 +2,7 @@
 use super::*;
 use crate::Session;
 use crate::build;
-use crate::side::Whole;
+use crate::side::{Share, Whole};
 use crate::transport::Carried as _;
 use crate::{host::Flow, segment::SegmentKind, tcp::Tcp};
 use narrows_core::{Bytes, Ecn};
@@ -162,7 +162,7 @@ fn our_own_tcp_behind_peers_gives_the_simulators_figures() {
         );
         let scenario = Scenario::parse(&text, "seam", &NoTraces).expect("it is a scenario");
         let plain = Session::new(scenario.clone(), &Wanted::RESULT).finish().expect("it runs").result;
-        let mut built = build::world::<Whole>(&scenario, &Wanted::RESULT);
+        let mut built = build::world::<Whole>(&scenario, &Wanted::RESULT, Share::ALL);
         let flow = built.hosts.flows.swap_remove(0);
         let (leaving, answers) = (VecDeque::new(), VecDeque::new());
         let own = Own { flow, segments: Vec::new(), returning: Vec::new(), leaving, answers, opened: None };

@@ -1,7 +1,7 @@
 //! The connection of network and hosts: routes, arrivals, and the events that hops schedule.
 use super::Hosts;
 use crate::event::EventKind;
-use crate::host::{Flow, Routes};
+use crate::host::Routes;
 use crate::segment::{PeerDatagram, Returning, Segment, SegmentKind};
 use crate::side::Side;
 use narrows_core::link::Link;
@@ -10,8 +10,7 @@ use narrows_world::network::{Decision, Due, Edge, Network};
 
 /// The hop of a packet's route that has `hops_left` more hops after it.
 #[inline]
-pub(crate) fn hop(flows: &[Flow], routes: &[Routes], segment: &Segment, flow: FlowId, hops_left: u16) -> Option<usize> {
-    let routes = &routes[flows[flow.0 as usize].place_of(segment.subflow).routes as usize];
+pub(crate) fn hop(routes: &Routes, segment: &Segment, hops_left: u16) -> Option<usize> {
     let route = match segment.kind {
         SegmentKind::Data | SegmentKind::Syn | SegmentKind::Corrupt => &routes.there,
         SegmentKind::Ack | SegmentKind::SynAck | SegmentKind::CorruptAnswer => &routes.back,
@@ -25,7 +24,7 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
 
     #[inline]
     fn hop(&self, segment: &Segment, flow: FlowId, hops_left: u16) -> Option<usize> {
-        hop(&self.flows, &self.routes, segment, flow, hops_left)
+        hop(&self.routes[S::routes(self, flow, segment.subflow)], segment, hops_left)
     }
 
     #[inline(always)]
@@ -35,14 +34,14 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
 
     #[inline]
     fn dropped(&mut self, meta: &PacketMeta, segment: &Segment, _: DropReason) {
-        let flow = &mut self.flows[meta.flow.0 as usize];
-        flow.record.lost += 1;
-        flow.transport.dropped(segment);
+        S::lose(self, meta.flow, segment);
     }
 
     #[cold]
     fn copied(&mut self, original: PacketId, copy: PacketId, flow: FlowId, segment: &mut Segment) {
-        self.flows[flow.0 as usize].transport.copied(segment);
+        if S::HAS_RECEIVERS {
+            self.flows[flow.0 as usize].transport.copied(segment);
+        }
         if let Some(&answer) = self.acks.get(original.index()) {
             if self.acks.len() <= copy.index() {
                 self.acks.resize(copy.index() + 1, Returning::SynAck);
@@ -75,7 +74,9 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
 
     #[inline(always)]
     fn waits(&self, link: &Link, pool: &Pool, packets: &[Segment]) {
-        self.prefetch.receiver(link, pool, packets, &self.flows);
+        if S::HAS_RECEIVERS {
+            self.prefetch.receiver(link, pool, packets, &self.flows);
+        }
     }
 
     #[inline]

@@ -2,10 +2,10 @@
 //! both send.
 use super::{Hosts, arm};
 use crate::endpoint::{Armed, Endpoint, HeaderBits, Outgoing, Syn};
-use crate::event::{EventKind, Events};
-use crate::host::InFlight;
+use crate::event::{EventKind, Events, Order};
+use crate::host::{InFlight, ReturnPipe};
 use crate::segment::{Returning, Segment, SegmentKind};
-use crate::side::{Answer, Departure, Side, Uplink as _};
+use crate::side::{Answer, Delivery, Departure, Receivers, Side, Uplink as _};
 use crate::transport::{Carried, Transport, dispatch};
 use narrows_core::{DropReason, Dscp, Ecn, PacketId, PacketMeta, Time};
 use narrows_world::network::{Edge as _, Network, Transit};
@@ -20,11 +20,8 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
         }
         let flow_index = meta.flow.0 as usize;
         match segment.kind {
-            SegmentKind::Data => {
-                let marked = meta.ecn == Ecn::Ce;
-                let transport = &self.flows[flow_index].transport;
-                dispatch!(transport, End => self.receive::<End>(network, flow_index, &segment, marked));
-            }
+            SegmentKind::Data | SegmentKind::Syn if !S::HAS_RECEIVERS => S::deliver(self, &meta, &segment),
+            SegmentKind::Data => self.receive_data(network, flow_index, &segment, meta.ecn == Ecn::Ce),
             SegmentKind::Syn => self.answer_syn(network, flow_index),
             SegmentKind::Ack | SegmentKind::SynAck => self.return_from_hops(flow_index, id, meta.ecn == Ecn::Ce),
             // The checksum fails.
@@ -40,18 +37,42 @@ impl<S: Side<Uplink = Network<Segment>>> Hosts<S> {
         self.return_now(flow_index, what);
     }
 
-    /// A packet from a sender on the other side enters the network.
+    /// A packet from a sender in another part enters the network.
     #[inline(never)]
     pub(super) fn take_over(&mut self, network: &mut Network<Segment>, departure: &Departure) {
-        let &Departure { meta, segment, hop } = departure;
+        let &Departure { meta, segment, hop, reached, .. } = departure;
         let hop = usize::from(hop);
+        if S::KEEPS_ORDER {
+            let before = if meta.arrived > self.now { Order::default() } else { self.present.reached };
+            self.present.reached = before.max(reached);
+        }
         self.now = meta.arrived;
+        self.meter.on_packet();
         let id = network.insert_at(hop, &meta, segment, self.now, |_| {});
         network.enqueue(hop, id, self.now, self);
     }
 }
 
+impl Hosts<Receivers> {
+    /// A packet from the network in another part arrives at its receiver.
+    #[inline(always)]
+    pub(super) fn take_delivery(&mut self, uplink: &mut Vec<Departure>, delivery: &Delivery) {
+        let Delivery { segment, at, flow, marked, .. } = delivery;
+        self.now = *at;
+        match segment.kind {
+            SegmentKind::Syn => self.answer_syn(uplink, *flow as usize),
+            _ => self.receive_data(uplink, *flow as usize, segment, *marked),
+        }
+    }
+}
+
 impl<S: Side> Hosts<S> {
+    #[inline(always)]
+    fn receive_data(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
+        let transport = &self.flows[flow_index].transport;
+        dispatch!(transport, End => self.receive::<End>(network, flow_index, segment, marked));
+    }
+
     /// The receiver gets a packet with data.
     #[inline(always)]
     fn receive<End: Carried>(&mut self, network: &mut S::Uplink, flow_index: usize, segment: &Segment, marked: bool) {
@@ -151,11 +172,33 @@ impl<S: Side> Hosts<S> {
     /// Puts a packet into a return pipe; packets leave it in order.
     #[inline(always)]
     pub(crate) fn enter_pipe(&mut self, pipe: usize, one: InFlight) {
-        let underway = &mut self.pipes[pipe].underway;
+        let ReturnPipe { underway, latest, .. } = &mut self.pipes[pipe];
         if underway.is_empty() {
             self.events.schedule_next(one.arrives, EventKind::Ack, pipe);
         }
         underway.push(one);
+        if std::mem::replace(latest, one.arrives) == one.arrives && self.events.breaks_ties_by_side() {
+            self.sort_in_pipe(pipe);
+        }
+    }
+
+    /// Sorts the newest packet of a return pipe, by its flow, among those that arrive at the same time. So their order does not depend on
+    /// when their receivers sent them, which may run on different threads.
+    #[cold]
+    #[inline(never)]
+    fn sort_in_pipe(&mut self, pipe: usize) {
+        let underway = &mut self.pipes[pipe].underway;
+        for place in (1..underway.len()).rev() {
+            let [before, one] = [place - 1, place].map(|n| underway.get(n).map(|one| (one.arrives, one.flow)));
+            // Earlier arrivals stay in front, and so do earlier packets of the same flow.
+            if before <= one {
+                return;
+            }
+            underway.swap(place - 1, place);
+            if S::RECORDS {
+                self.recorder.iter_mut().for_each(|recorder| recorder.swap_in_pipe(pipe, place - 1, place));
+            }
+        }
     }
 
     pub(super) fn on_delayed_ack(&mut self, network: &mut S::Uplink, flow_index: usize) {

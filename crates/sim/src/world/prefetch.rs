@@ -11,7 +11,7 @@ use super::Hosts;
 use crate::endpoint::Connection;
 use crate::host::Flow;
 use crate::segment::Segment;
-use crate::side::Side;
+use crate::side::{Delivery, Receivers, Side};
 use crate::tcp::Tcp;
 use crate::transport::Transport;
 use core::mem::offset_of;
@@ -35,6 +35,8 @@ const NEAREST_CACHE: usize = 1 << 15;
 const NEAR_CACHES: usize = 1 << 22;
 /// A sender's state is prefetched this many acknowledgments ahead.
 const SENDER_AHEAD: usize = 6;
+/// A receiver's state is prefetched this many packets ahead, where it is known which packets come.
+const RECEIVER_AHEAD: usize = 4;
 /// The same for its segments in flight, which can be found only from that state.
 const SEGMENTS_AHEAD: usize = 2;
 
@@ -66,6 +68,18 @@ fn receiver_of_packet_on_wire(link: &Link, pool: &Pool, segments: &[Segment], fl
     if let Some(id) = link.sending() {
         prefetch(&segments[id.index()]);
         prefetch_part(&flows[pool.meta(id).flow.0 as usize], 0..CONNECTION + offset_of!(Connection, ecn));
+    }
+}
+
+impl Hosts<Receivers> {
+    /// Prefetches the receiver's state for one of the next packets of a batch.
+    #[inline(always)]
+    pub(super) fn prefetch_receiver(&self, deliveries: &[Delivery], present: usize) {
+        if self.prefetch != Prefetch::Off
+            && let Some(next) = deliveries.get(present + RECEIVER_AHEAD)
+        {
+            prefetch_part(&self.flows[next.flow as usize], 0..CONNECTION + offset_of!(Connection, ecn));
+        }
     }
 }
 

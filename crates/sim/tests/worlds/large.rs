@@ -86,7 +86,7 @@ fn a_run_that_exceeds_its_budget_ends_with_a_message_and_no_result() {
 }
 
 #[test]
-fn a_run_in_halves_exceeds_its_budget_at_the_same_time() {
+fn a_divided_run_exceeds_its_budget_at_the_same_time() {
     let text = RUNAWAY
         .replace("10mbit", "1gbit")
         .replace("1p", "1000p")
@@ -94,9 +94,10 @@ fn a_run_in_halves_exceeds_its_budget_at_the_same_time() {
         .replace("rtt", "count = 300\nrtt");
     let scenario = crate::harness::parse(&text);
     let budget = Budget { packets: 2000, events: u64::MAX };
-    let ended = [1, 2].map(|threads| within(threads, budget, &scenario));
+    // No thread of hosts exceeds it alone where there are several.
+    let ended = [1, 2, 3, 5].map(|threads| within(threads, budget, &scenario));
     assert!(matches!(&ended[0], Some(RunError::Runaway(_))), "{ended:?}");
-    assert_eq!(ended[0], ended[1]);
+    assert!(ended.iter().all(|end| *end == ended[0]), "{ended:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A run of many flows has the same result on two threads as on one.
+//! A run of many flows has the same result on any number of threads.
 use crate::harness::{check, parse};
 use crate::random::scenario;
 use narrows_results::{RunResult, summary_json};
@@ -23,14 +23,28 @@ fn assert_same(one: &RunResult, other: &RunResult) {
     assert!(one.cdfs == other.cdfs, "distributions depend on the number of threads");
 }
 
+/// Every run is divided, in windows of this number of packets. The receivers are with the network, or, if they can be, with their senders.
+fn cuts(packets: u64) -> [Partition; 2] {
+    [usize::MAX, 1].map(|hosts_with_receivers| Partition { flows: 1, packets, hosts: 7, hosts_with_receivers })
+}
+
+/// The result on one thread, after a comparison with those on several.
+fn assert_same_on_several(scenario: &Scenario, packets: u64) -> RunResult {
+    let one = on(1, cuts(packets)[0], scenario);
+    for cut in cuts(packets) {
+        for threads in [2, 3, 5] {
+            assert_same(&one, &on(threads, cut, scenario));
+        }
+    }
+    one
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_world_is_the_same_in_halves(text in scenario(), seed in 0u64..1000, packets in 1u64..20) {
-        let scenario = parse(&format!("seed = {seed}\n{text}"));
-        let cut = Partition { flows: 1, packets };
-        assert_same(&on(1, cut, &scenario), &on(2, cut, &scenario));
+    fn any_world_is_the_same_in_parts(text in scenario(), seed in 0u64..1000, packets in 1u64..20) {
+        assert_same_on_several(&parse(&format!("seed = {seed}\n{text}")), packets);
     }
 }
 
@@ -91,26 +105,105 @@ const TIES: &str = r#"
     rtt = "10ms"
     route = ["second"]"#;
 
+/// Nothing but simultaneous events: two like links behind one that forwards at once, and whose losses depend on the order in which
+/// packets enter it. Slots of 100 µs, delays and points of the series at whole milliseconds, timers in ticks; each flow has its double, on
+/// another thread.
+const SYMMETRIC: &str = r#"
+    duration = "2s"
+    warmup = "500ms"
+    [record]
+    interval = "1ms"
+    flows = 40
+    [[hop]]
+    name = "idle"
+    rate = "120mbit"
+    queue = "fifo"
+    [[hop]]
+    name = "shared"
+    rate = "10gbit"
+    burst = "1MB"
+    release = "start"
+    loss = 0.01
+    queue = "fifo"
+    [[hop]]
+    name = "left"
+    rate = "120mbit"
+    queue = "fifo"
+    [[hop]]
+    name = "right"
+    rate = "120mbit"
+    queue = "fifo"
+    [[flow]]
+    name = "sampled"
+    count = 40
+    traffic = { kind = "cbr", rate = "120kbit", packet = "1500B" }
+    transport = "udp"
+    rtt = "10ms"
+    route = ["idle"]
+    [[flow]]
+    name = "left bulk"
+    count = 21
+    rtt = "10ms"
+    route = ["shared", "left"]
+    [[flow]]
+    name = "right bulk"
+    count = 20
+    rtt = "10ms"
+    route = ["shared", "right"]
+    [[flow]]
+    name = "left paced"
+    count = 11
+    controller = "bbr"
+    rtt = "20ms"
+    route = ["shared", "left"]
+    [[flow]]
+    name = "right paced"
+    count = 10
+    controller = "bbr"
+    rtt = "20ms"
+    route = ["shared", "right"]
+    [[flow]]
+    name = "bursts"
+    count = 20
+    traffic = { kind = "onoff", rate = "120kbit", packet = "1500B" }
+    transport = { kind = "tcp", quick_acks = "0p" }
+    rtt = "10ms"
+    route = ["shared", "right"]
+    [[flow]]
+    name = "quic"
+    count = 20
+    transport = "quic"
+    rtt = "10ms"
+    route = ["shared", "left"]
+    [[flow]]
+    name = "calls"
+    count = 40
+    traffic = { kind = "cbr", rate = "120kbit", packet = "1500B" }
+    transport = "udp"
+    rtt = "10ms"
+    route = ["shared", "right"]"#;
+
 #[test]
 fn events_of_the_same_instant_keep_their_order() {
-    let scenario = parse(TIES);
-    let cut = |packets| Partition { packets, ..Partition::DEFAULT };
-    let whole = on(1, cut(1), &scenario);
-    for packets in [1, 7, 40] {
-        let halves = on(2, cut(packets), &scenario);
-        assert!(halves.summary.cost.events > whole.summary.cost.events, "it was not in halves");
-        assert_same(&whole, &halves);
+    for (text, packets) in [TIES, SYMMETRIC].into_iter().flat_map(|text| [1, 7, 40].map(|packets| (text, packets))) {
+        let whole = assert_same_on_several(&parse(text), packets);
+        assert!(whole.summary.flows.iter().any(|flow| flow.retransmits > Some(0)), "nothing was lost");
     }
-    assert!(whole.summary.flows.iter().any(|flow| flow.retransmits > Some(0)), "nothing was lost");
 }
 
 #[test]
-fn both_halves_are_counted() {
-    let (scenario, cut) = (parse(TIES), Partition { packets: 20, ..Partition::DEFAULT });
-    let [whole, halves] = [1, 2].map(|threads| on(threads, cut, &scenario).summary.cost);
-    assert_eq!(whole.packets, halves.packets);
-    assert!(halves.events > whole.events, "each half takes samples: {whole:?}, {halves:?}");
-    assert!(halves.peak_bytes > whole.peak_bytes, "{whole:?}, {halves:?}");
+fn all_parts_are_counted() {
+    let scenario = parse(SYMMETRIC);
+    for cut in cuts(20) {
+        let cost = |threads| on(threads, cut, &scenario).summary.cost;
+        let [whole, two, three] = [1, 2, 3].map(cost);
+        assert_eq!([whole.packets; 2], [two.packets, three.packets]);
+        assert!(
+            whole.events < two.events && two.events < three.events,
+            "each part takes samples: {whole:?}, {two:?}, {three:?}"
+        );
+        assert!(two.peak_bytes > whole.peak_bytes, "{whole:?}, {two:?}");
+    }
 }
 
 /// Drawn at random: the sender read the window where the receiver is, and in the other half it never changed.
@@ -130,9 +223,6 @@ fn a_receive_window_comes_with_an_acknowledgment() {
         rtt = "50ms"
         route = ["h"]"#,
     );
-    let cut = Partition { flows: 1, packets: 1 };
-    let halves = on(2, cut, &scenario);
-    assert_same(&on(1, cut, &scenario), &halves);
-    let goodput = halves.summary.flows[0].goodput_mbit;
+    let goodput = assert_same_on_several(&scenario, 1).summary.flows[0].goodput_mbit;
     assert!((1.0..4.0).contains(&goodput), "not limited by its window: {goodput} Mbit/s");
 }

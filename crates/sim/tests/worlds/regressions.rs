@@ -172,10 +172,12 @@ fn a_watch_ends_a_run() {
         route = ["link"]"#;
     let scenario = parse(TEXT);
     assert_eq!(narrows_sim::run(&scenario, &Wanted::RESULT, &mut Impatient).err(), Some(RunError::Cancelled));
-    // The side without the watch ends, too.
+    // The parts without the watch end, too.
     let crowd = parse(&format!("{}\ncount = 300", TEXT.replace("1ms", "20ms")));
-    let on_two = Wanted { threads: 2, ..Wanted::RESULT };
-    assert_eq!(narrows_sim::run(&crowd, &on_two, &mut Impatient).err(), Some(RunError::Cancelled));
+    for threads in [2, 3, 5] {
+        let wanted = Wanted { threads, ..Wanted::RESULT };
+        assert_eq!(narrows_sim::run(&crowd, &wanted, &mut Impatient).err(), Some(RunError::Cancelled), "{threads}");
+    }
 }
 
 #[test]

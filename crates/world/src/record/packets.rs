@@ -242,6 +242,11 @@ impl PacketRecorder {
         self.pipes[pipe].push_back(self.in_hand.take());
     }
 
+    /// Two packets in a pipe, which are this many places behind the oldest one, change places.
+    pub fn swap_in_pipe(&mut self, pipe: usize, one: usize, other: usize) {
+        self.pipes[pipe].swap(one, other);
+    }
+
     /// The oldest packet in a pipe leaves it; it is in hand.
     pub fn leaves_pipe(&mut self, pipe: usize) {
         self.in_hand = self.pipes[pipe].pop_front().flatten();
