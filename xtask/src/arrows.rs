@@ -40,10 +40,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("narrows-study", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-report"]),
     // Runs in a browser, so it uses no world but the simulator.
     ("narrows-playground", &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim"]),
-    // Other people's transports in the simulator; saves results as pages.
+    // Other people's transports in the simulator; saves results as pages, captures and qlogs.
     (
         "narrows-testbed",
-        &["narrows-core", "narrows-scenario", "narrows-results", "narrows-world", "narrows-sim", "narrows-report"],
+        &[
+            "narrows-core",
+            "narrows-files",
+            "narrows-scenario",
+            "narrows-results",
+            "narrows-world",
+            "narrows-sim",
+            "narrows-capture",
+            "narrows-report",
+        ],
     ),
     // Its interface in C.
     ("narrows-testbed-c", &["narrows-testbed"]),

@@ -127,7 +127,7 @@ pub(crate) fn run_peers(
 ) -> PyResult<(PyRunResult, Option<String>)> {
     let failed = Failed::default();
     let ends = [sender, receiver].map(|object| PyPeer::boxed(object, &failed));
-    let report = Testbed::from_scenario(scenario.value.clone()).peers(name, ends).run_whole();
+    let report = Testbed::from_scenario(scenario.value.clone()).packets(None).peers(name, ends).run_whole();
     if let Some(raised) = failed.lock().ok().and_then(|mut failed| failed.take()) {
         return Err(raised);
     }

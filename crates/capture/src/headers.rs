@@ -1,9 +1,10 @@
 //! The headers of a recorded packet: IP with TCP (RFC 9293), UDP, or UDP with a QUIC header (RFC 9000 §17).
 //!
 //! The simulator's packets have lengths, numbers and flags, but no bytes. Here they get headers that say the same: addresses from
-//! the hosts, ports from the flows, checksums over a payload of zeros. TCP's initial sequence numbers are 0, so its relative
+//! the hosts, ports from the flows, checksums over a payload of zeros. A foreign transport's datagrams have the first bytes that they
+//! had, in a checksum with zeros for the rest; a transport that makes its own IP packets has its own headers. TCP's initial sequence numbers are 0, so its relative
 //! numbers are the absolute ones. Connection ids and packet numbers of QUIC are in the clear.
-use crate::ip::{Ip, Said};
+use crate::ip::{self, Ip, Said};
 use etherparse::{IpNumber, TcpHeader, TcpOptionElement, UdpHeader};
 use narrows_core::{Dscp, Ecn};
 use narrows_results::packets::{Flow, Marks, Packet, PacketKind, PacketLog, SNAP, Transport};
@@ -13,7 +14,7 @@ pub(crate) struct Headers<'a> {
     log: &'a PacketLog,
     /// The headers.
     bytes: Vec<u8>,
-    /// A payload of zeros, apart from QUIC's header while that is used.
+    /// A payload of zeros, apart from the bytes that are known while they are used.
     payload: Vec<u8>,
 }
 
@@ -36,7 +37,8 @@ impl<'a> Headers<'a> {
         self.bytes.clear();
         let length = match flow.transport {
             Transport::Tcp => self.tcp(flow, packet, ecn),
-            Transport::Quic | Transport::Udp => self.udp(flow, packet, ecn),
+            Transport::Foreign if packet.payload == packet.ip_len => self.own_packet(packet, ecn),
+            Transport::Quic | Transport::Udp | Transport::Foreign => self.udp(flow, packet, ecn),
         };
         Frame { headers: &self.bytes, length: packet.ip_len.max(length as u32) }
     }
@@ -87,23 +89,37 @@ impl<'a> Headers<'a> {
         options
     }
 
+    /// Writes an IP packet that its transport made; returns its length.
+    fn own_packet(&mut self, packet: &Packet, ecn: Ecn) -> usize {
+        self.bytes.extend_from_slice(self.log.head(packet));
+        if ecn == Ecn::Ce {
+            ip::mark(&mut self.bytes);
+        }
+        packet.ip_len as usize
+    }
+
     /// Writes the headers of a datagram; returns its length.
     fn udp(&mut self, flow: &Flow, packet: &Packet, ecn: Ecn) -> usize {
         let bare = BARE_DATAGRAM + flow.family.extra().0 as usize;
-        let quic = if flow.transport == Transport::Quic { quic_header(packet, bare) } else { Vec::new() };
+        // What is known of the payload.
+        let known = match flow.transport {
+            Transport::Quic => quic_header(packet, bare),
+            Transport::Foreign => self.log.head(packet).to_vec(),
+            Transport::Tcp | Transport::Udp => Vec::new(),
+        };
         let whole = packet.ip_len as usize;
         // A flow's headers may be said to be longer or shorter than these.
-        let payload = whole.saturating_sub(bare).max(quic.len());
+        let payload = whole.saturating_sub(bare).max(known.len());
         let payload = if flow.transport == Transport::Udp { payload.min(packet.payload as usize) } else { payload };
         let ip = ip(flow, packet, ecn, IpNumber::UDP, UdpHeader::LEN + payload);
         let payload = ip.behind() - UdpHeader::LEN;
-        self.payload[..quic.len()].copy_from_slice(&quic);
+        self.payload[..known.len()].copy_from_slice(&known);
         let udp = ip.udp(ports(flow, packet), &self.payload[..payload]);
-        self.payload[..quic.len()].fill(0);
+        self.payload[..known.len()].fill(0);
         ip.write(&mut self.bytes);
         // The length was kept within 64 KiB above.
         self.bytes.extend(udp.map(|udp| udp.to_bytes()).unwrap_or_default());
-        self.bytes.extend(quic);
+        self.bytes.extend(known);
         bare + payload
     }
 }
@@ -153,11 +169,11 @@ fn ecn_flags(flow: &Flow, packet: &Packet) -> (bool, bool, bool) {
 fn ports(flow: &Flow, packet: &Packet) -> [u16; 2] {
     let number = match flow.transport {
         Transport::Quic => packet.flow * 2 + u32::from(packet.subflow),
-        Transport::Tcp | Transport::Udp => packet.flow,
+        Transport::Tcp | Transport::Udp | Transport::Foreign => packet.flow,
     };
     let port = |base: u16, offset: u32| base.wrapping_add(offset as u16);
     let server = match flow.transport {
-        Transport::Quic => HTTPS,
+        Transport::Quic | Transport::Foreign => HTTPS,
         Transport::Tcp | Transport::Udp => IPERF,
     };
     let mut ports = if flow.new_ports {

@@ -105,6 +105,21 @@ impl Ip {
     }
 }
 
+/// Marks a packet CE, whose first bytes are these. What is no IP packet stays as it is.
+pub(crate) fn mark(bytes: &mut [u8]) {
+    let header = if let Ok((mut ip, _)) = Ipv4Header::from_slice(bytes) {
+        ip.ecn = IpEcn::CongestionExperienced;
+        ip.header_checksum = ip.calc_header_checksum();
+        ip.to_bytes().to_vec()
+    } else if let Ok((mut ip, _)) = Ipv6Header::from_slice(bytes) {
+        ip.traffic_class |= IpEcn::CongestionExperienced.value();
+        ip.to_bytes().to_vec()
+    } else {
+        return;
+    };
+    bytes[..header.len()].copy_from_slice(&header);
+}
+
 /// A host's address, in 10.0.0.0/8.
 fn v4(host: u16) -> [u8; 4] {
     let [_, a, b, c] = (u32::from(host) + 1).to_be_bytes();
@@ -128,6 +143,25 @@ mod tests {
         let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u32::from(low)));
         let sum: u32 = words.sum();
         (sum & 0xffff) + (sum >> 16)
+    }
+
+    #[test]
+    fn a_mark_is_in_the_headers_that_a_transport_made() {
+        for family in [Family::V4, Family::V6] {
+            let said = |ecn| Said { family, hosts: [0, 1], dscp: Dscp(46), ecn, protocol: IpNumber::TCP };
+            let written = |ecn| {
+                let mut bytes = Vec::new();
+                Ip::new(&said(ecn), 100).write(&mut bytes);
+                bytes.extend([7; 30]);
+                bytes
+            };
+            let mut marked = written(Ecn::Ect0);
+            mark(&mut marked);
+            assert_eq!(marked, written(Ecn::Ce));
+        }
+        let mut junk = [0xff; 12];
+        mark(&mut junk);
+        assert_eq!(junk, [0xff; 12]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!
 //! A QUIC connection over two paths has a number space for each, and qlog 0.3 has no paths; so each [`Connection`] of a log is one path.
 //! TCP has no packet numbers. Here each transmission of a segment gets one, and an acknowledgment names the latest transmission of
-//! every segment that it covers for the first time.
+//! every segment that it covers for the first time. Of somebody else's transport there are `transport:datagrams_sent` and
+//! `transport:datagrams_received`, and the metrics that it shows.
 use narrows_core::{Span, Time};
 use narrows_results::packets::{Flow, Known, Metrics, Packet, PacketKind, PacketLog, Transport, What};
 use serde_json::{Map, Value, json};
@@ -18,6 +19,18 @@ pub struct Connection {
     subflow: u8,
     /// The flow's name; for a connection over several paths with the path's number behind it: `bulk.path-1`.
     pub name: String,
+}
+
+impl Connection {
+    /// The name of its file.
+    pub fn file_name(&self) -> String {
+        file_name(&self.name)
+    }
+}
+
+/// The name of the file of a connection of this name.
+pub fn file_name(connection: &str) -> String {
+    format!("{connection}.sqlog")
 }
 
 /// The connections of a log: all flows but those of datagrams.
@@ -57,6 +70,12 @@ pub fn write(log: &PacketLog, connection: &Connection, to: &mut impl Write) -> i
             continue;
         }
         match (event.what, packet.kind.is_forward()) {
+            (What::Sent, true) if flow.transport == Transport::Foreign => {
+                trace.event(event.at, "transport:datagrams_sent", datagram(packet))?;
+            }
+            (What::Arrived, false) if flow.transport == Transport::Foreign => {
+                trace.event(event.at, "transport:datagrams_received", datagram(packet))?;
+            }
             (What::Sent, true) => {
                 let number = if flow.transport == Transport::Tcp { transmissions.sent(packet) } else { packet.number };
                 transmissions.keep_length(number, packet.ip_len);
@@ -65,7 +84,7 @@ pub fn write(log: &PacketLog, connection: &Connection, to: &mut impl Write) -> i
             (What::Arrived, false) => {
                 let ranges = match flow.transport {
                     Transport::Tcp => transmissions.acknowledged(log, packet),
-                    Transport::Quic | Transport::Udp => inclusive(log.ranges(packet)),
+                    Transport::Quic | Transport::Udp | Transport::Foreign => inclusive(log.ranges(packet)),
                 };
                 trace.event(event.at, "transport:packet_received", received(packet, &ranges))?;
             }
@@ -102,12 +121,16 @@ impl<W: Write> Trace<'_, W> {
 
 /// The first record of a file.
 fn head(log: &PacketLog, flow: &Flow, connection: &Connection) -> Value {
-    let transport = if flow.transport == Transport::Tcp { "TCP" } else { "QUIC" };
+    let (transport, description) = match flow.transport {
+        Transport::Tcp => ("TCP", format!("TCP under {}, simulated", flow.controller)),
+        Transport::Quic => ("QUIC", format!("QUIC under {}, simulated", flow.controller)),
+        Transport::Udp | Transport::Foreign => ("UDP", format!("{} over a simulated network", flow.controller)),
+    };
     json!({
         "qlog_version": "0.3",
         "qlog_format": "JSON-SEQ",
         "title": format!("narrows {}: {}, seed {}", env!("CARGO_PKG_VERSION"), log.name, log.seed),
-        "description": format!("{transport} under {}, simulated", flow.controller),
+        "description": description,
         "trace": {
             "title": connection.name,
             "vantage_point": { "name": connection.name, "type": "client" },
@@ -119,6 +142,11 @@ fn head(log: &PacketLog, flow: &Flow, connection: &Connection) -> Value {
             },
         },
     })
+}
+
+/// A datagram of a foreign transport leaves the sender or arrives there. What it carries is the transport's own affair.
+fn datagram(packet: &Packet) -> Value {
+    json!({ "count": 1, "raw": [{ "length": packet.payload }] })
 }
 
 /// A packet leaves the sender.
@@ -166,7 +194,7 @@ fn known<W: Write>(
         Known::Lost(subflow, number) if *subflow == connection.subflow => {
             let number = match flow.transport {
                 Transport::Tcp => transmissions.latest(*number),
-                Transport::Quic | Transport::Udp => Some(*number),
+                Transport::Quic | Transport::Udp | Transport::Foreign => Some(*number),
             };
             let Some(number) = number else { return Ok(()) };
             let header = json!({ "packet_type": "1RTT", "packet_number": number });

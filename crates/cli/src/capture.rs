@@ -188,7 +188,7 @@ fn write_qlogs(folder: &Path, log: &packets::PacketLog, force: bool) -> Result<S
     let connections = qlog::connections(log);
     let mut events = 0;
     for connection in &connections {
-        let file = folder.join(format!("{}.sqlog", connection.name));
+        let file = folder.join(connection.file_name());
         let place = output_file::check("--qlog", &file, force, is_qlog)?;
         events += place.write(|to| qlog::write(log, connection, to)).map_err(|error| failed(&file, error))?;
     }
@@ -198,7 +198,7 @@ fn write_qlogs(folder: &Path, log: &packets::PacketLog, force: bool) -> Result<S
 
 /// Checks, before the run, that the connections' files can be written, if their folder exists.
 fn check_qlogs(folder: &Path, names: impl IntoIterator<Item = String>, force: bool) -> Result<(), Failure> {
-    let files = names.into_iter().map(|name| folder.join(format!("{name}.sqlog")));
+    let files = names.into_iter().map(|name| folder.join(qlog::file_name(&name)));
     let mut files = files.filter(|_| folder.is_dir());
     files.try_for_each(|file| output_file::check("--qlog", &file, force, is_qlog).map(drop))
 }

@@ -110,7 +110,7 @@ impl FlowEvents {
         let flow = &log.flows[index];
         FlowEvents {
             name: printable(&flow.name).into_owned(),
-            is_stream: flow.transport != Transport::Udp,
+            is_stream: matches!(flow.transport, Transport::Tcp | Transport::Quic),
             ..FlowEvents::default()
         }
     }

@@ -65,6 +65,8 @@ pub struct PacketLog {
     pub events: Vec<Event>,
     /// The senders' recovery, in the order of time.
     pub recovery: Vec<Recovery>,
+    /// First bytes of datagrams; see [`PacketLog::head`].
+    pub heads: Vec<u8>,
     /// Number of packets that [`Capture::limit`] left out.
     pub missed: u64,
 }
@@ -118,6 +120,8 @@ pub enum Transport {
     Quic,
     /// Datagrams without feedback.
     Udp,
+    /// Somebody else's: datagrams whose first bytes are kept; see [`PacketLog::head`].
+    Foreign,
 }
 
 /// How a receiver reports CE marks.
@@ -139,13 +143,14 @@ pub struct Packet {
     /// Number of the segment (TCP), the packet (QUIC, per subflow) or the datagram. For an acknowledgment: of the next segment that is
     /// expected (TCP), of the largest packet received (QUIC).
     pub number: u64,
-    /// Number of the segment or chunk that it carries; its place in the stream is in [`Flow::lengths`].
+    /// Number of the segment or chunk that it carries; its place in the stream is in [`Flow::lengths`]. Of a foreign datagram: where its
+    /// bytes begin in [`PacketLog::heads`].
     pub data: u64,
     /// Index of its flow.
     pub flow: u32,
     /// Length at the IP layer, bytes.
     pub ip_len: u32,
-    /// Payload of the transport, bytes.
+    /// Payload of the transport, bytes; all of a foreign transport's own IP packet.
     pub payload: u32,
     /// The timestamp that it echoes (TCP), ms.
     pub echo: u32,
@@ -182,9 +187,9 @@ pub enum PacketKind {
     Syn,
     /// Answers that.
     SynAck,
-    /// Carries data.
+    /// Carries data; of a foreign transport, all that its sender sends.
     Data,
-    /// Acknowledges data.
+    /// Acknowledges data; of a foreign transport, all that its receiver sends.
     Ack,
 }
 
@@ -295,11 +300,21 @@ impl PacketLog {
     pub fn stream_offset(&self, packet: &Packet) -> Option<u64> {
         let flow = self.flow(packet);
         match (flow.transport, packet.kind) {
-            (Transport::Udp, _) | (Transport::Quic, PacketKind::Ack) | (_, PacketKind::Syn | PacketKind::SynAck) => {
-                None
-            }
+            (Transport::Udp | Transport::Foreign, _)
+            | (Transport::Quic, PacketKind::Ack)
+            | (_, PacketKind::Syn | PacketKind::SynAck) => None,
             (Transport::Tcp, _) | (Transport::Quic, PacketKind::Data) => Some(flow.lengths.start(packet.data)),
         }
+    }
+
+    /// The first bytes of a foreign datagram, at most [`SNAP`]: of its UDP payload, or of a whole IP packet if the transport makes its own
+    /// headers. Empty for all other packets.
+    pub fn head(&self, packet: &Packet) -> &[u8] {
+        if self.flow(packet).transport != Transport::Foreign {
+            return &[];
+        }
+        let first = packet.data as usize;
+        &self.heads[first..first + (packet.payload as usize).min(SNAP)]
     }
 
     /// The events of each packet in turn.

@@ -188,6 +188,16 @@ impl Peers {
         self.fault.iter().cloned().chain(failures).min_by_key(|fault| fault.at)
     }
 
+    /// A datagram that is underway.
+    pub(crate) fn datagram(&self, slot: u32) -> &Datagram {
+        &self.underway.datagrams[slot as usize]
+    }
+
+    /// Payload of the sender's full-sized packets, bytes.
+    pub(crate) fn mss(&self) -> u64 {
+        self.sender.peer.shown().mss.map_or(MSS, |mss| mss.0.max(1))
+    }
+
     /// The network has sent a datagram twice. Returns the place of the copy.
     pub(crate) fn copied(&mut self, slot: u32) -> u32 {
         let copy = self.underway.place();
@@ -307,7 +317,7 @@ impl Endpoint for Peers {
 
     fn meters(&self) -> Option<Meters> {
         let shown = self.sender.peer.shown();
-        let mss = shown.mss.map_or(MSS, |mss| mss.0.max(1)) as f64;
+        let mss = self.mss() as f64;
         let cwnd = shown.cwnd?.0 as f64 / mss;
         let inflight = shown.inflight.map(|bytes| bytes.0 as f64 / mss);
         Some(Meters { cwnd, inflight, ssthresh: None, pacing: None, srtt: shown.srtt })

@@ -187,5 +187,6 @@ impl<S: Side<Uplink = Network<Segment>, Returns = ()> + Send> Stepped for World<
     #[cfg(feature = "peers")]
     fn attach(&mut self, flow: usize, ends: [Box<dyn Peer>; 2]) {
         self.hosts.flows[flow].transport = Transport::Peers(Box::new(Peers::new(ends)));
+        self.hosts.record(|recorder, _| recorder.attach(flow));
     }
 }

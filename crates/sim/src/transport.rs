@@ -10,6 +10,7 @@ use crate::tcp::Tcp;
 use crate::udp::Udp;
 use narrows_core::{Rng, Span, Time};
 use narrows_world::meters::{Meters, SenderStats};
+use narrows_world::peer::Datagram;
 
 /// The transport of a flow.
 // A box would cost a cache miss per event of a TCP flow, and would keep the state from being prefetched with the flow's.
@@ -175,6 +176,24 @@ impl Transport {
         if let Transport::Peers(peers) = self {
             _segment.tag = peers.copied(_segment.tag);
         }
+    }
+
+    /// A datagram of a peer, which is underway; `None` if the flow has none.
+    pub(crate) fn datagram(&self, _slot: u32) -> Option<&Datagram> {
+        #[cfg(feature = "peers")]
+        if let Transport::Peers(peers) = self {
+            return Some(peers.datagram(_slot));
+        }
+        None
+    }
+
+    /// Payload of a peer's full-sized packets, bytes; `None` if the flow has none.
+    pub(crate) fn peer_mss(&self) -> Option<u64> {
+        #[cfg(feature = "peers")]
+        if let Transport::Peers(peers) = self {
+            return Some(peers.mss());
+        }
+        None
     }
 
     /// See [`Endpoint::heap_bytes`].

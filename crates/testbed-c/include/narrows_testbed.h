@@ -132,7 +132,10 @@ const char *narrows_report_fault(const narrows_report *report);
  */
 bool narrows_report_figure(const narrows_report *report, const char *figure, uint64_t from, uint64_t to, double *value);
 
-/* Writes a folder that all commands of `narrows` read, with report.html. It may not have results already. */
+/*
+ * Writes a folder that all commands of `narrows` read, with report.html, packets.pcapng and a qlog. A folder that was saved before is
+ * replaced; one with other files is an error.
+ */
 bool narrows_report_save(const narrows_report *report, const char *folder);
 
 /* NULL is allowed. */

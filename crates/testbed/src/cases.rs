@@ -225,7 +225,7 @@ impl Case {
         }
         let scenario = self.scenario_of(subject, run);
         let seed = scenario.seed;
-        let testbed = Testbed::from_scenario(scenario);
+        let testbed = Testbed::from_scenario(scenario).packets(None);
         let done = catch_unwind(AssertUnwindSafe(|| match subject {
             Subject::Controller(_) | Subject::Media(_) => testbed.run_whole(),
             Subject::Peers { name, ends, .. } => testbed.peers(name, ends(seed)).run_whole(),

@@ -21,9 +21,10 @@ mod testbed;
 mod window;
 
 pub use narrows_core::{Bytes, Ecn, Rate, Span, Time};
+pub use narrows_results::packets::Capture;
 pub use narrows_sim::{PeerFault, PeerFaultKind};
 pub use narrows_world::peer::{Datagram, Peer, Shown, Stream};
-pub use report::Report;
+pub use report::{CAPTURE, QLOGS, Report};
 pub use subject::{MakeEnds, Stack, Subject};
 pub use testbed::{FLOW, HOP, Testbed, TestbedError};
 pub use window::{Figure, Window};

@@ -1,10 +1,11 @@
 //! The testbed: a scenario, the ends of one of its flows, and a run.
 use crate::report::Report;
 use narrows_core::{Span, Time};
+use narrows_results::packets::Capture;
 use narrows_scenario::{NoTraces, Scenario, ScenarioError, shorthand};
 use narrows_sim::{RunError, Session};
-use narrows_world::Wanted;
 use narrows_world::peer::Peer;
+use narrows_world::{Packets, Run, Wanted};
 use std::fmt;
 
 /// The flow between the two ends under test.
@@ -18,6 +19,7 @@ const SPACING: Span = Span::ms(100);
 pub struct Testbed {
     scenario: Result<Scenario, TestbedError>,
     name: String,
+    capture: Option<Capture>,
     ends: Option<[Box<dyn Peer>; 2]>,
 }
 
@@ -78,13 +80,22 @@ impl Testbed {
     }
 
     fn of(scenario: Result<Scenario, TestbedError>) -> Testbed {
-        Testbed { scenario, name: String::new(), ends: None }
+        let capture = Some(Capture { recovery: true, ..Capture::default() });
+        Testbed { scenario, name: String::new(), capture, ends: None }
     }
 
     /// The two ends of the flow under test, the sender of its data first, and the name that reports give them.
     #[must_use]
     pub fn peers(mut self, name: &str, ends: [Box<dyn Peer>; 2]) -> Testbed {
         (self.name, self.ends) = (name.to_owned(), Some(ends));
+        self
+    }
+
+    /// Which packets are recorded, for [`Report::save`]: the first million if this is not called, none with `None`. A packet takes about
+    /// 300 bytes of memory until the report is dropped.
+    #[must_use]
+    pub fn packets(mut self, capture: Option<Capture>) -> Testbed {
+        self.capture = capture.map(|capture| Capture { recovery: true, ..capture });
         self
     }
 
@@ -116,12 +127,12 @@ impl Testbed {
     /// # Errors
     /// See [`TestbedError`].
     pub fn run_whole(self) -> Result<Report, TestbedError> {
-        let Testbed { scenario, name, ends } = self;
+        let Testbed { scenario, name, capture, ends } = self;
         let scenario = scenario?;
         scenario.validate().map_err(TestbedError::Scenario)?;
         let names = scenario.flow_names();
         let flow = names.iter().position(|name| name == FLOW).ok_or_else(|| TestbedError::NoFlow(FLOW.to_owned()))?;
-        let mut session = Session::new(scenario.clone(), &Wanted::RESULT);
+        let mut session = Session::new(scenario.clone(), &Wanted { capture, ..Wanted::RESULT });
         let is_foreign = ends.is_some();
         if let Some(ends) = ends {
             session.attach(flow, ends);
@@ -130,13 +141,15 @@ impl Testbed {
         let peers = session.peers(flow);
         let shows_losses = peers.as_ref().is_some_and(|([sender, _], _)| sender.shown().lost.is_some());
         let fault = peers.and_then(|(_, fault)| fault);
-        let mut result = session.finish().map_err(TestbedError::Run)?.result;
+        let Run { mut result, packets } = session.finish().map_err(TestbedError::Run)?;
+        let mut packets = packets.and_then(Packets::simulated);
         if is_foreign {
             let shown = &mut result.summary.flows[flow];
+            packets.iter_mut().for_each(|log| log.flows[flow].controller.clone_from(&name));
             shown.controller = name;
             // A peer does not show its timeouts.
             (shown.retransmits, shown.timeouts) = (shown.retransmits.filter(|_| shows_losses), None);
         }
-        Ok(Report::new(scenario, flow, result, fault))
+        Ok(Report::new(scenario, flow, result, packets, fault))
     }
 }

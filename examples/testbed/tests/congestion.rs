@@ -10,6 +10,7 @@ fn cubic_uses_most_of_a_link() {
     let network = Testbed::dumbbell("20mbit", "40ms", "fifo:limit=1bdp");
     let report = network.peers("smoltcp", ends(CongestionControl::Cubic)).run(Span::s(60)).unwrap();
     assert!(report.goodput() > Rate::mbit(16), "{}", report.goodput());
+    report.save("target/cubic").unwrap();
 }
 
 /// What it misses today; a test that knows it fails when that changes, either way.

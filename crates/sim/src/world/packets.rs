@@ -38,6 +38,9 @@ impl<S: Side> Hosts<S> {
     #[inline(never)]
     pub(super) fn record_departure(&mut self, flow: usize, segment: &Segment, ecn: Ecn) {
         let &Segment { seq, transit, tag, kind, cwr, subflow } = segment;
+        if self.record_datagram(flow, true, tag) {
+            return;
+        }
         // TCP's segments have a number in the stream, QUIC's packets carry a chunk's.
         let is_quic = matches!(self.flows[flow].transport, Transport::Quic(_));
         let data = if is_quic { tag } else { seq as u32 };
@@ -48,6 +51,11 @@ impl<S: Side> Hosts<S> {
 
     #[inline(never)]
     pub(super) fn record_answer(&mut self, flow: usize, what: &Returning) {
+        if let Returning::Datagram(datagram) = what
+            && self.record_datagram(flow, false, datagram.slot)
+        {
+            return;
+        }
         let ends = &self.flows[flow];
         let answer = match what {
             Returning::SynAck => Answer { is_syn_ack: true, ..Answer::default() },
@@ -57,6 +65,15 @@ impl<S: Side> Hosts<S> {
         };
         let answer = Answer { ip_len: ends.answer_len(what), ..answer };
         self.record(|recorder, now| recorder.answers(flow, &answer, now));
+    }
+
+    /// A datagram leaves a peer; returns whether the flow has peers.
+    fn record_datagram(&mut self, flow: usize, is_forward: bool, slot: u32) -> bool {
+        let Some(datagram) = self.flows[flow].transport.datagram(slot) else { return false };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.datagram(flow, is_forward, datagram, self.now);
+        }
+        true
     }
 
     /// A packet has crossed its last hop.
@@ -95,6 +112,9 @@ impl<S: Side> Hosts<S> {
             let transport = &mut self.flows[flow].transport;
             if let Some(Some(losses)) = transport.records().losses {
                 losses.drain(..).for_each(|(subflow, number)| recorder.lost(flow, subflow, number, now));
+            }
+            if let Some(mss) = transport.peer_mss() {
+                recorder.fills(flow, mss as u32);
             }
             if let Some(meters) = transport.meters() {
                 recorder.metrics(flow, &meters, now);

@@ -5,10 +5,12 @@
 //! structures have grown.
 use crate::meters::Meters;
 use crate::network::{Decision, DecisionKind};
+use crate::peer::Datagram;
 use narrows_core::congestion::{self, ControllerConfig};
 use narrows_core::{Ecn, PacketId, Span, Time};
 use narrows_results::packets::{
-    Capture, Event, Flow, Hop, Known, Lengths, Marks, Metrics, Packet, PacketKind, PacketLog, Recovery, Transport, What,
+    Capture, Event, Flow, Hop, Known, Lengths, Marks, Metrics, Packet, PacketKind, PacketLog, Recovery, SNAP,
+    Transport, What,
 };
 use narrows_scenario::model;
 use narrows_scenario::transport::Ports;
@@ -45,6 +47,8 @@ struct Place {
 struct Sender {
     /// Number of SYNs or datagrams sent.
     sent: u64,
+    /// Number of datagrams that its receiver sent, of a foreign transport.
+    answers: u64,
     /// Timestamp of the last acknowledgment that it got, ms.
     stamp: u32,
     min_rtt: Option<Span>,
@@ -123,6 +127,7 @@ impl PacketRecorder {
                 ranges: Vec::new(),
                 events: Vec::new(),
                 recovery: Vec::new(),
+                heads: Vec::new(),
                 missed: 0,
             },
         }
@@ -141,7 +146,7 @@ impl PacketRecorder {
         let (mut number, mut data) = (packet.number, 0);
         let retransmission = match flow.transport {
             _ if packet.is_syn => sender.sent > 0,
-            Transport::Udp => {
+            Transport::Udp | Transport::Foreign => {
                 (number, data) = (sender.sent, sender.sent);
                 false
             }
@@ -158,51 +163,66 @@ impl PacketRecorder {
         if packet.is_syn || flow.transport == Transport::Udp {
             sender.sent += 1;
         }
+        let kind = if packet.is_syn { PacketKind::Syn } else { PacketKind::Data };
         let row = Packet {
-            sent: now,
             number,
             data,
-            flow: packet.flow as u32,
-            ip_len: packet.ip_len,
             payload,
             echo: sender.stamp,
-            ack_delay_us: 0,
-            first_range: 0,
-            marks: 0,
-            ranges: 0,
             subflow: packet.subflow,
-            kind: if packet.is_syn { PacketKind::Syn } else { PacketKind::Data },
             ecn: packet.ecn,
             retransmission,
-            ece: false,
             cwr: packet.cwr,
-            duplicate: false,
+            ..plain(packet.flow, kind, packet.ip_len, now)
         };
         self.take(row, now);
+    }
+
+    /// A flow is between two peers.
+    pub fn attach(&mut self, flow: usize) {
+        self.log.flows[flow].transport = Transport::Foreign;
+    }
+
+    /// A peer's full-sized packets have this payload, bytes.
+    pub fn fills(&mut self, flow: usize, mss: u32) {
+        self.log.flows[flow].mss = mss;
+    }
+
+    /// A datagram leaves a peer, the flow's sender or its receiver; it is in hand.
+    pub fn datagram(&mut self, flow: usize, is_forward: bool, datagram: &Datagram, now: Time) {
+        let Sender { sent, answers, .. } = &mut self.senders[flow];
+        let (kind, number) = if is_forward { (PacketKind::Data, sent) } else { (PacketKind::Ack, answers) };
+        let bytes = &datagram.bytes;
+        let row = Packet {
+            number: *number,
+            data: self.log.heads.len() as u64,
+            payload: bytes.len() as u32,
+            ecn: datagram.ecn,
+            ..plain(flow, kind, datagram.ip_len() as u32, now)
+        };
+        *number += 1;
+        self.take(row, now);
+        if self.in_hand.is_some() {
+            self.log.heads.extend_from_slice(&bytes[..bytes.len().min(SNAP)]);
+        }
     }
 
     /// A packet leaves its flow's receiver; it is in hand.
     pub fn answers(&mut self, flow: usize, answer: &Answer, now: Time) {
         let first_range = self.log.ranges.len() as u32;
+        let kind = if answer.is_syn_ack { PacketKind::SynAck } else { PacketKind::Ack };
         let row = Packet {
-            sent: now,
             number: answer.number,
             data: answer.number,
-            flow: flow as u32,
-            ip_len: answer.ip_len,
-            payload: 0,
             echo: answer.echo,
             ack_delay_us: answer.delay_us,
             first_range,
             marks: answer.marks,
             ranges: answer.count,
             subflow: answer.subflow,
-            kind: if answer.is_syn_ack { PacketKind::SynAck } else { PacketKind::Ack },
-            ecn: Ecn::NotEct,
-            retransmission: false,
             ece: answer.ece,
-            cwr: false,
             duplicate: answer.duplicate,
+            ..plain(flow, kind, answer.ip_len, now)
         };
         self.take(row, now);
         if self.in_hand.is_some() {
@@ -337,15 +357,18 @@ impl PacketRecorder {
         let rows = places.iter_mut().map(|place| &mut place.row).chain(pipes.iter_mut().flatten()).chain([in_hand]);
         let mut rows: Vec<&mut Row> = rows.flatten().collect();
         rows.sort_unstable_by_key(|row| row.0);
-        let (mut packets, mut ranges) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut packets, mut ranges, mut heads) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
         for row in rows {
             let packet = log.packets[row.index()];
             let first_range = ranges.len() as u32;
             ranges.extend(log.ranges(&packet));
-            packets.push(Packet { first_range, ..packet });
+            let head = log.head(&packet);
+            let data = if head.is_empty() { packet.data } else { heads.len() as u64 };
+            heads.extend_from_slice(head);
+            packets.push(Packet { first_range, data, ..packet });
             row.0 = NonZeroU32::MIN.saturating_add(packets.len() as u32 - 1);
         }
-        (log.packets, log.ranges) = (packets, ranges);
+        (log.packets, log.ranges, log.heads) = (packets, ranges, heads);
         log.events.clear();
         log.recovery.clear();
     }
@@ -353,6 +376,30 @@ impl PacketRecorder {
     /// The log, at the end of the run.
     pub fn finish(self) -> PacketLog {
         self.log
+    }
+}
+
+/// A packet that says nothing beside its length.
+fn plain(flow: usize, kind: PacketKind, ip_len: u32, sent: Time) -> Packet {
+    Packet {
+        sent,
+        number: 0,
+        data: 0,
+        flow: flow as u32,
+        ip_len,
+        payload: 0,
+        echo: 0,
+        ack_delay_us: 0,
+        first_range: 0,
+        marks: 0,
+        ranges: 0,
+        subflow: 0,
+        kind,
+        ecn: Ecn::NotEct,
+        retransmission: false,
+        ece: false,
+        cwr: false,
+        duplicate: false,
     }
 }
 
