@@ -17,6 +17,8 @@ pub struct Reply {
     pub sent: Time,
     /// When it arrived at the reflector.
     pub arrived: Time,
+    /// Time from the probe to its answer.
+    pub rtt: Span,
     /// Bytes that had passed the shaper before it.
     pub passed: Bytes,
 }

@@ -76,9 +76,9 @@ impl Follower {
         let heard = answer.heard;
         let reflected = answer.received_ms.map(|received| self.local(received, sent, heard));
         let reply = if self.is_behind {
-            Reply { sent: reflected.unwrap_or(sent), arrived: heard, passed: shaped.passed }
+            Reply { sent: reflected.unwrap_or(sent), arrived: heard, rtt: heard.since(sent), passed: shaped.passed }
         } else {
-            Reply { sent, arrived: reflected.unwrap_or(heard), passed }
+            Reply { sent, arrived: reflected.unwrap_or(heard), rtt: heard.since(sent), passed }
         };
         self.confirmed = self.confirmed.max(reply.passed);
         self.last_answer = heard;

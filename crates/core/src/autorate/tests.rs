@@ -7,6 +7,7 @@ use crate::pool::{PacketId, Pool};
 use crate::queue::{Ctx, LinkHint, QueueConfig};
 use crate::registry::{Registered, read};
 use crate::{DropReason, Rng};
+use std::format;
 use std::vec::Vec;
 
 /// What arrived, and how long the bytes behind the shaper took.
@@ -90,21 +91,25 @@ fn a_fixed_rate_below_the_links_leaves_no_queue_behind_it() {
     assert!(above.dropped > 10_000, "{}", above.dropped);
 }
 
-/// The rules of the script, without noise: a constant link of 40 Mbit/s.
+/// The rules of the script, without noise: a constant link of 40 Mbit/s. Half of a round trip shows half of a delay, so `fping` allows twice
+/// as much.
 #[test]
 fn cake_autorate_settles_around_a_constant_link() {
-    let mut ran = saturated("cake_autorate:base=20mbit", "leo:lowest=1,step=0s,stall=0s", 60);
-    // A step down takes up to a quarter, and seven steps of 4 % in 200 ms each make up for it.
-    assert!((33.0..38.0).contains(&ran.mbit), "{}", ran.mbit);
-    // It lets the delay exceed the threshold of 30 ms for half of its window, and 60 ms only in passing.
-    let (median, p99) = (ran.quantile(0.5), ran.quantile(0.99));
-    assert!(median < 30.0 && (30.0..120.0).contains(&p99), "{median} {p99}");
+    for (pinger, times) in [("tsping", 1.0), ("fping", 2.0)] {
+        let mut ran =
+            saturated(&format!("cake_autorate:base=20mbit,pinger={pinger}"), "leo:lowest=1,step=0s,stall=0s", 60);
+        // A step down takes up to a quarter, and seven steps of 4 % in 200 ms each make up for it.
+        assert!((33.0..38.0).contains(&ran.mbit), "{pinger}: {}", ran.mbit);
+        // It lets the delay exceed the threshold of 30 ms for half of its window, and 60 ms only in passing.
+        let (median, p99) = (ran.quantile(0.5) / times, ran.quantile(0.99) / times);
+        assert!(median < 30.0 && (30.0..120.0).contains(&p99), "{pinger}: {median} {p99}");
+    }
 }
 
 fn replies(controller: &mut cake_autorate::CakeAutorate, from_ms: u64, delay: Span, count: u64) {
     for n in 0..count {
         let now = Time::ZERO + Span::ms(from_ms + n * 50);
-        let reply = Reply { sent: now - delay, arrived: now, passed: Bytes::ZERO };
+        let reply = Reply { sent: now - delay, arrived: now, rtt: delay * 2, passed: Bytes::ZERO };
         controller.on_reply(reply, Shaped { now, passed: Bytes::ZERO, backlog: Bytes::ZERO });
     }
 }
@@ -115,22 +120,54 @@ fn cake_autorate_goes_down_by_the_mean_delay_and_up_once_per_measurement() {
     let params = cake_autorate::CakeAutorateParams::default();
     let mut controller = cake_autorate::CakeAutorate::new(&params);
     let mbit = |controller: &cake_autorate::CakeAutorate| controller.rate().as_mbit_f64();
-    // 3 Mbit of 20 in 200 ms are 75 %: one byte more is a high load. Two answers to one measurement raise the rate once.
-    replies(&mut controller, 1000, Span::ms(10), 6);
-    let passed = Bytes(375_001 + 125_000);
-    controller.on_interval(Shaped { now: Time::ZERO + Span::ms(1300), passed, backlog: Bytes::ZERO });
-    replies(&mut controller, 1350, Span::ms(10), 2);
+    let mut passed = Bytes::ZERO;
+    let mut measure = |controller: &mut cake_autorate::CakeAutorate, ms: u64, bytes: u64| {
+        passed += Bytes(bytes);
+        controller.on_interval(Shaped { now: Time::ZERO + Span::ms(ms), passed, backlog: Bytes::ZERO });
+    };
+    // Baselines fall from 100 ms to a tenth of what is left with each answer: five rounds leave 0.9 µs of 90 ms.
+    replies(&mut controller, 50, Span::ms(10), 30);
+    assert!((mbit(&controller) - 20.0).abs() < 1e-9);
+    // 3.8 Mbit of 20 in 200 ms are 76 %, more than 75. An answer relates them to the rate, and the measurement after it sees that; two
+    // answers then raise the rate once.
+    measure(&mut controller, 1550, 380_000);
+    replies(&mut controller, 1600, Span::ms(10), 2);
+    assert!((mbit(&controller) - 20.0).abs() < 1e-9, "the class is the one before");
+    measure(&mut controller, 1750, 380_000);
+    replies(&mut controller, 1800, Span::ms(10), 2);
     assert!((mbit(&controller) - 20.8).abs() < 1e-3, "{}", mbit(&controller));
-    // Six answers that are 90 ms late: from the third on there is bufferbloat. Their mean is then 45 ms, of which 30 and 0.58 for the
-    // packet's time are the threshold: half of the way to 60.58 ms, and 0.99 − 0.48 × 0.24 of the rate.
-    replies(&mut controller, 1450, Span::ms(100), 3);
+    // Three answers that are 90 ms late: with the third there is bufferbloat. The mean of six is then 45 ms, of which 30 and 0.58 for
+    // the packet's time are the threshold: half of the way to 60.58 ms, and 0.99 − 0.48 × 0.24 of the rate.
+    replies(&mut controller, 1900, Span::ms(100), 3);
     let serial = 1514.0 * 8.0 / 20.8e3;
     let mean = 3.0 * 90.0 * 0.999 / 6.0;
     let expected = 20.8 * (0.99 - 0.24 * (mean - 30.0 - serial) / 30.0);
     assert!((mbit(&controller) - expected).abs() < 1e-3, "{} {expected}", mbit(&controller));
     // Within the refractory period of 300 ms nothing goes further down.
-    replies(&mut controller, 1600, Span::ms(100), 5);
+    replies(&mut controller, 2050, Span::ms(100), 5);
     assert!((mbit(&controller) - expected).abs() < 1e-3);
+}
+
+/// An answer whose way there is 45 ms late and whose way back is not: 22.5 ms by half of the round trip, no bufferbloat.
+#[test]
+fn cake_autorate_halves_the_round_trip_unless_timestamps_show_one_way() {
+    let rate = |pinger| {
+        let params = cake_autorate::CakeAutorateParams { pinger, ..Default::default() };
+        let mut controller = cake_autorate::CakeAutorate::new(&params);
+        for n in 0..60 {
+            let (now, late) = (Time::ZERO + Span::ms(50 * (n + 1)), Span::ms(if n < 40 { 0 } else { 45 }));
+            let reply = Reply {
+                sent: now - Span::ms(20) - late,
+                arrived: now - Span::ms(10),
+                rtt: Span::ms(20) + late,
+                passed: Bytes::ZERO,
+            };
+            controller.on_reply(reply, Shaped { now, passed: Bytes::ZERO, backlog: Bytes::ZERO });
+        }
+        controller.rate()
+    };
+    assert_eq!(rate(cake_autorate::Pinger::Fping), Rate::mbit(20));
+    assert!(rate(cake_autorate::Pinger::Tsping) < Rate::mbit(19));
 }
 
 #[test]

@@ -161,7 +161,9 @@ impl Adaptive {
                     if let Some((sent, passed)) = self.probes.pop_front()
                         && !one.is_lost
                     {
-                        self.answers.push_back((cx.now + self.reach, Reply { sent, arrived: cx.now, passed }));
+                        let heard = cx.now + self.reach;
+                        let reply = Reply { sent, arrived: cx.now, rtt: heard.since(sent), passed };
+                        self.answers.push_back((heard, reply));
                     }
                     continue;
                 }
