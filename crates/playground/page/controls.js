@@ -160,7 +160,27 @@ function link({ hop, catalogue, outline, change }) {
     "aria-label": "loss",
     oninput: () => change([{ table: at, key: ["loss"], value: (Number(loss.value) / 100).toFixed(4) }]),
   });
+  // A mechanism changes the rate itself: what it has is the highest one.
+  const constant = spec.steps.length === 1 ? [] : [{ table: at, key: ["rate"], value: spec.rate }];
+  const wire = { name: "", summary: "A wire: it sends at its rate." };
+  rows.push(
+    row(
+      "link",
+      choose("link", [wire, ...catalogue.mechanisms], spec.mechanism?.kind ?? "", (value) =>
+        change([...constant, { table: at, key: ["mechanism"], value: value || undefined }]),
+      ),
+    ),
+  );
   rows.push(row("loss", loss, el("span", { class: "value" }, `${+(spec.loss * 100).toFixed(2)} %`)));
+  const { mechanism } = spec;
+  if (mechanism) {
+    const kind = catalogue.mechanisms.find(({ name }) => name === mechanism.kind);
+    rows.push(
+      parameters("parameters", kind, mechanism, (name, value) =>
+        change([{ table: at, key: ["mechanism", name], value }]),
+      ),
+    );
+  }
   rows.push(
     parameters("parameters", choice, spec.queue, (name, value) => change([{ table: at, key: ["queue", name], value }])),
   );

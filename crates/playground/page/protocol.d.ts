@@ -17,6 +17,7 @@ export interface Scene {
 }
 export interface Catalogue {
   queues: Choice[];
+  mechanisms: Choice[];
   controllers: Choice[];
   traffic: Choice[];
   presets: Choice[];
@@ -34,10 +35,23 @@ export interface Hop {
   rate: string;
   rate_mbit: number;
   steps: [number, number][];
+  mechanism: Chosen | null;
   delay_ms: number;
   queue: Chosen;
-  lanes: "one" | "flows" | "ecn";
+  lanes: Lanes;
+  classes: Class[];
+  /** By group of flows, the class whose queue its packets enter. */
+  class_of: number[];
   loss: number;
+}
+export type Lanes = "one" | "flows" | "ecn";
+export interface Class {
+  name: string;
+  parent: number | null;
+  rate: string;
+  ceil: string;
+  /** The queue of a class that is nobody's parent, and how it is drawn. */
+  leaf: [string, Lanes] | null;
 }
 export interface Group {
   name: string;

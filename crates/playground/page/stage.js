@@ -4,6 +4,7 @@
  * right, and the way back at the bottom.
  */
 import { sharp } from "./dom.js";
+import { drawTree, lanesOf, treeWidth } from "./lanes.js";
 import { colourOf, paints } from "./paint.js";
 import { rate, span } from "./units.js";
 
@@ -18,8 +19,10 @@ const RESENT = 8;
 const L4S = 16;
 const [QUEUE, LINK, PROPAGATION] = [0, 1, 2];
 const WHOLE = 10_000;
-/** Lanes of a row at most; further flows share the last one. */
-const LANES = 40;
+/** Packets that a link with a mechanism has at once are a block of columns, this many of them drawn. */
+const [COLUMNS, BLOCK] = [6, 30];
+/** Between the lanes of two classes, px. */
+const BETWEEN = 6;
 /** How long a dropped packet falls, s of the viewer's time. */
 const FALL = 0.9;
 /** Tallest lane, and largest packet, px. */
@@ -62,7 +65,7 @@ export class Stage {
     this.frame = null;
     this.#falling = [];
     const rows = this.#rows();
-    const most = Math.max(...rows.map((hop) => this.#lanes(hop).count), Math.min(outline.flows.length, LABELS));
+    const most = Math.max(...rows.map((hop) => lanesOf(outline, hop).count), Math.min(outline.flows.length, LABELS));
     const height = 54 + rows.length * Math.max(rows.length > 1 ? 110 : 130, Math.min(270, 40 + most * 34));
     this.canvas.style.setProperty("--height", `${height}px`);
   }
@@ -94,19 +97,6 @@ export class Stage {
     const foot = 34;
     const tall = (height - foot) / Math.max(1, rows.length);
     return { rows, left, right, gate, tall, bottom: height - foot / 2 };
-  }
-
-  /** The lanes of a row: for each flow the number of its lane, and how many there are. @param {number} hop */
-  #lanes(hop) {
-    const { outline } = this;
-    const [lanes, crossing] = [/** @type {Map<number, number>} */ (new Map()), /** @type {number[]} */ ([])];
-    outline?.flows.forEach(([, group], flow) => {
-      if (outline.groups[group].route.includes(hop)) crossing.push(flow);
-    });
-    const kind = outline?.hops[hop].lanes ?? "one";
-    if (kind === "flows") crossing.forEach((flow, n) => lanes.set(flow, Math.min(n, LANES - 1)));
-    const count = kind === "flows" ? Math.min(crossing.length, LANES) : kind === "ecn" ? 2 : 1;
-    return { kind, lanes, count: Math.max(1, count) };
   }
 
   draw() {
@@ -144,6 +134,23 @@ export class Stage {
     pen.fillText("acknowledgments", Math.min(width - 6, plan.right + 100), plan.bottom + 1);
   }
 
+  /** Where the lanes of a row are: their heights, and the height of each one's middle. @param {Plan} plan @param {number} hop @param {number} row */
+  #lanes(plan, hop, row) {
+    const outline = /** @type {Outline} */ (this.outline);
+    const lanes = lanesOf(outline, hop);
+    const [top, titled] = [row * plan.tall, 22];
+    const tail = plan.left + 10;
+    const tree = treeWidth(outline, hop, plan.gate - 6 - tail);
+    const head = plan.gate - 6 - tree;
+    const zone = plan.tall - titled - 16;
+    const between = BETWEEN * (lanes.beds.length - 1);
+    const lane = Math.min(TALLEST, (zone - between) / lanes.count);
+    const first = top + titled + (zone - between - lane * lanes.count) / 2;
+    const bedOf = (/** @type {number} */ n) => lanes.beds.findLastIndex((bed) => bed.first <= n);
+    const y = (/** @type {number} */ n) => first + (n + 0.5) * lane + BETWEEN * bedOf(n);
+    return { lanes, lane, first, middle: top + titled + zone / 2, head, tail, tree, y };
+  }
+
   /**
    * One hop: lanes, gate, way.
    * @param {CanvasRenderingContext2D} pen
@@ -155,43 +162,45 @@ export class Stage {
    */
   #row(pen, plan, colours, hop, row, frame) {
     const outline = /** @type {Outline} */ (this.outline);
-    const { lanes, count, kind } = this.#lanes(hop);
-    const [top, titled] = [row * plan.tall, 22];
-    const [head, tail] = [plan.gate - 6, plan.left + 10];
-    const zone = plan.tall - titled - 16;
-    const lane = Math.min(TALLEST, zone / count);
-    const first = top + titled + (zone - lane * count) / 2;
-    const middle = top + titled + zone / 2;
+    const { lanes, lane, first, middle, head, tail, tree, y } = this.#lanes(plan, hop, row);
+    const { beds, count } = lanes;
+    const top = row * plan.tall;
+    const spec = outline.hops[hop];
     const state = frame.hops[hop];
 
     pen.fillStyle = colours.muted;
     pen.textAlign = "left";
     const delay = state.rate_mbit > 0 ? ` · ${span((state.bytes * 8) / state.rate_mbit / 1e6)}` : "";
-    const title = `${outline.hops[hop].name}: ${outline.hops[hop].queue.kind}, ${state.packets} waiting${delay}`;
+    const queue = spec.classes.length ? `${spec.classes.length} classes` : spec.queue.kind;
+    const title = `${spec.name}: ${queue}, ${state.packets} waiting${delay}`;
     pen.fillText(cut(pen, title, plan.right - tail), tail, top + 12);
     pen.textAlign = "right";
-    const mean = outline.hops[hop].steps.length ? "" : " on average";
-    pen.fillText(rate(state.rate_mbit) + mean, plan.right - 4, middle + 20);
+    const mean = spec.steps.length && !spec.mechanism ? "" : " on average";
+    const fits = pen.measureText(rate(state.rate_mbit) + mean).width < plan.right - plan.gate - 16;
+    pen.fillText(rate(state.rate_mbit) + (fits ? mean : ""), plan.right - 4, middle + 20);
     pen.textAlign = "left";
     pen.fillStyle = colours.lane;
     for (let i = 0; i < count; i++) {
       const gap = lane > 6 ? 1.5 : 0.5;
-      round(pen, tail, first + i * lane + gap, head - tail, Math.max(1, lane - 2 * gap), Math.min(4, lane / 4));
+      round(pen, tail, y(i) - lane / 2 + gap, head - tail, Math.max(1, lane - 2 * gap), Math.min(4, lane / 4));
     }
-    if (kind === "ecn") {
-      pen.fillStyle = colours.muted;
-      pen.fillText("low latency", tail + 6, first + lane / 2);
-      pen.fillText("classic", tail + 6, first + lane * 1.5);
+    pen.fillStyle = colours.muted;
+    for (const bed of beds) {
+      const labels = bed.kind === "ecn" ? ["low latency", "classic"] : [];
+      if (bed.label) labels[0] = bed.kind === "ecn" ? `${bed.label}, ${labels[0]}` : bed.label;
+      labels.forEach((label, n) => pen.fillText(cut(pen, label, head - tail - 12), tail + 6, y(bed.first + n)));
     }
+    if (tree) drawTree(pen, outline, hop, { lanes, head, width: tree, middle, y }, colours);
     // The link: narrow where it is slow.
     pen.strokeStyle = colours.muted;
     pen.lineWidth = 1.5;
     const mouth = 9;
+    const funnel = tree ? [middle - mouth, middle + mouth] : [first, first + lane * count];
     pen.beginPath();
-    pen.moveTo(plan.gate - 4, first);
+    pen.moveTo(plan.gate - 4, funnel[0]);
     pen.lineTo(plan.gate + 8, middle - mouth);
     pen.lineTo(plan.right, middle - mouth);
-    pen.moveTo(plan.gate - 4, first + lane * count);
+    pen.moveTo(plan.gate - 4, funnel[1]);
     pen.lineTo(plan.gate + 8, middle + mouth);
     pen.lineTo(plan.right, middle + mouth);
     pen.stroke();
@@ -204,6 +213,7 @@ export class Stage {
     const apart =
       ((plan.right - plan.gate - 10) * 12e-3) / Math.max(1e-6, state.rate_mbit * Math.max(state.delay_ms, 0.001));
     const under = Math.max(1.5, Math.min(size, 12, apart - 1));
+    let block = 0;
     for (let i = 0; i < packets.length; i += 5) {
       const flow = packets[i];
       const flags = packets[i + 1];
@@ -212,8 +222,12 @@ export class Stage {
       const far = packets[i + 4];
       if (at !== hop || !(flags & FORWARD)) continue;
       if (place === QUEUE) {
-        const n = kind === "flows" ? (lanes.get(flow) ?? count - 1) : kind === "ecn" && !(flags & L4S) ? 1 : 0;
-        queued[Math.min(n, count - 1)].push({ flow, flags, since: far });
+        queued[lanes.of(flow, (flags & L4S) > 0)].push({ flow, flags, since: far });
+      } else if (place === LINK && spec.mechanism) {
+        const [column, line] = [block % COLUMNS, Math.floor(block / COLUMNS)];
+        if (block++ < BLOCK) {
+          this.#packet(pen, plan.gate + 8 - column * 3.5, middle + (line - 2) * 3.5, 3, flow, flags, colours);
+        }
       } else if (place === LINK || place === PROPAGATION) {
         const [from, to] = place === LINK ? [plan.gate - 8, plan.gate + 10] : [plan.gate + 10, plan.right];
         this.#packet(pen, from + ((to - from) * far) / WHOLE, middle, Math.min(size, 12), flow, flags, colours, under);
@@ -222,19 +236,20 @@ export class Stage {
     queued.forEach((waiting, n) => {
       waiting.sort((a, b) => b.since - a.since);
       // A limit that the queue has set itself is a line in the lane.
-      const owner = kind === "flows" ? [...lanes].find(([, at]) => at === n)?.[0] : undefined;
+      const bed = beds.find(({ first: from, count: many }) => n >= from && n < from + many);
+      const owner = bed && [...bed.flows].find(([, at]) => at === n)?.[0];
       const own = state.flow_gauges.find(([of, name]) => of === owner && name === "limit_packets")?.[2];
-      const limit = own ?? (kind === "one" ? (state.gauges.find(([name]) => name === "limit_packets")?.[1] ?? 0) : 0);
+      const limit =
+        own ?? (bed?.kind === "one" ? (state.gauges.find(([name]) => name === "limit_packets")?.[1] ?? 0) : 0);
       const step = Math.min(size + 1.5, (head - tail - size) / Math.max(1, waiting.length, limit));
-      const y = first + (n + 0.5) * lane;
       if (limit && lane > 12) {
         pen.fillStyle = colours.ink;
-        pen.fillRect(head - limit * step - 2, y - lane / 2 + 2, 2, lane - 4);
+        pen.fillRect(head - limit * step - 2, y(n) - lane / 2 + 2, 2, lane - 4);
       }
       // From the tail on, so that the head is on top.
       for (let i = waiting.length - 1; i >= 0; i--) {
         const { flow, flags } = waiting[i];
-        this.#packet(pen, head - size / 2 - i * step, y, size, flow, flags, colours, Math.max(step - 0.5, 1));
+        this.#packet(pen, head - size / 2 - i * step, y(n), size, flow, flags, colours, Math.max(step - 0.5, 1));
       }
     });
   }
@@ -344,17 +359,14 @@ export class Stage {
     for (const [flow, hop, reason] of frame.drops.slice(-40)) {
       const row = plan.rows.indexOf(hop);
       if (row < 0 || !this.outline) continue;
-      const { lanes, count, kind } = this.#lanes(hop);
-      const zone = plan.tall - 38;
-      const lane = Math.min(TALLEST, zone / count);
-      const n = kind === "flows" ? (lanes.get(flow) ?? 0) : 0;
+      const { lanes, y: middleOf } = this.#lanes(plan, hop, row);
       const early = reason === "aqm" || reason === "evicted";
       const x = ["link_loss", "corrupted", "delay_line"].includes(reason)
         ? plan.gate + 30
         : early
           ? plan.gate - 20
           : plan.left + 14;
-      const y = row * plan.tall + 22 + (zone - lane * count) / 2 + (n + 0.5) * lane;
+      const y = middleOf(lanes.of(flow, true));
       const jitter = ((frame.now / 1e3 + flow * 7 + this.#falling.length * 13) % 10) - 5;
       this.#falling.push({
         x: x + jitter,

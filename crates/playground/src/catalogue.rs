@@ -1,6 +1,7 @@
 //! What there is to choose from, from the declarations that `narrows list` prints.
 use crate::scenes::{SCENES, Scene};
 use narrows_core::congestion::ControllerConfig;
+use narrows_core::mechanism::MechanismConfig;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::{Entry, Registered as _};
 use narrows_scenario::Traffic;
@@ -11,6 +12,7 @@ use serde::Serialize;
 #[derive(Serialize, Debug)]
 pub(crate) struct Catalogue {
     queues: Vec<Choice>,
+    mechanisms: Vec<Choice>,
     controllers: Vec<Choice>,
     traffic: Vec<Choice>,
     presets: Vec<Choice>,
@@ -42,6 +44,7 @@ impl Catalogue {
         let plain = |preset: &preset::Preset| Choice { name: preset.name, summary: preset.summary, params: Vec::new() };
         Catalogue {
             queues: choices(QueueConfig::entries()),
+            mechanisms: choices(MechanismConfig::entries()),
             controllers: choices(ControllerConfig::entries()),
             traffic: choices(Traffic::entries()),
             presets: preset::ALL.iter().map(plain).collect(),

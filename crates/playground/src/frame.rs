@@ -207,11 +207,11 @@ impl fmt::Debug for Player {
     }
 }
 
-/// A hop's rate at this time; of a trace, its mean.
+/// A hop's rate at this time; of a trace or a mechanism, its mean.
 fn rate_at(hop: &Hop, now: Time) -> narrows_core::Rate {
     match &hop.rate {
-        RateSpec::Schedule(steps) => step_at(steps, now),
-        RateSpec::Trace { .. } => hop.rate.initial(),
+        RateSpec::Schedule(steps) if hop.mechanism.is_none() => step_at(steps, now),
+        RateSpec::Schedule(_) | RateSpec::Trace { .. } => hop.mean_rate(),
     }
 }
 

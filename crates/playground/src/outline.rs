@@ -3,7 +3,7 @@ use narrows_core::params::ParamValue as _;
 use narrows_core::queue::QueueConfig;
 use narrows_core::registry::Registered;
 use narrows_scenario::model::{Flow, Hop};
-use narrows_scenario::{DelaySpec, RateSpec, Rtt, Scenario, Start, Transport};
+use narrows_scenario::{Class, DelaySpec, RateSpec, Rtt, Scenario, Start, Transport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -30,10 +30,27 @@ struct HopOutline {
     rate_mbit: f64,
     /// The rate's steps, ns and Mbit/s; none for a trace.
     steps: Vec<(u64, f64)>,
+    /// What decides when the link sends.
+    mechanism: Option<Chosen>,
     delay_ms: f64,
     queue: Chosen,
     lanes: Lanes,
+    /// The classes that share the rate, each after its parent.
+    classes: Vec<ClassOutline>,
+    /// By group of flows: the class whose queue its packets enter.
+    class_of: Vec<usize>,
     loss: f64,
+}
+
+/// A class of a hop.
+#[derive(Serialize, Debug)]
+struct ClassOutline {
+    name: String,
+    parent: Option<usize>,
+    rate: String,
+    ceil: String,
+    /// The queue of a class that is nobody's parent, and how it is drawn.
+    leaf: Option<(&'static str, Lanes)>,
 }
 
 /// An entry of a registry with its parameters.
@@ -87,7 +104,7 @@ impl From<&Scenario> for Outline {
             name: scenario.name.clone(),
             duration: scenario.duration.as_ns(),
             warmup: scenario.warmup.as_ns(),
-            hops: scenario.hops.iter().map(HopOutline::from).collect(),
+            hops: scenario.hops.iter().map(|hop| HopOutline::of(hop, &scenario.flows)).collect(),
             flows: named.take(NAMED).collect(),
             groups: scenario.flows.iter().map(Group::from).collect(),
             count: scenario.flows.iter().map(|flow| u64::from(flow.count)).sum(),
@@ -95,8 +112,8 @@ impl From<&Scenario> for Outline {
     }
 }
 
-impl From<&Hop> for HopOutline {
-    fn from(hop: &Hop) -> HopOutline {
+impl HopOutline {
+    fn of(hop: &Hop, flows: &[Flow]) -> HopOutline {
         let steps = match &hop.rate {
             RateSpec::Schedule(steps) => steps.iter().map(|&(at, rate)| (at.as_ns(), rate.as_mbit_f64())).collect(),
             RateSpec::Trace { .. } => Vec::new(),
@@ -106,12 +123,25 @@ impl From<&Hop> for HopOutline {
             rate: hop.rate.initial().show(),
             rate_mbit: hop.rate.initial().as_mbit_f64(),
             steps,
+            mechanism: hop.mechanism.as_ref().map(Chosen::from),
             delay_ms: DelaySpec::initial(&hop.delay).as_ms_f64(),
             queue: Chosen::from(&hop.queue),
             lanes: Lanes::from(&hop.queue),
+            classes: classes(hop),
+            class_of: flows.iter().filter_map(|flow| hop.leaf_of(flow.dscp)).collect(),
             loss: hop.loss.mean(),
         }
     }
+}
+
+fn classes(hop: &Hop) -> Vec<ClassOutline> {
+    let all = hop.classes.iter().zip(hop.parents()).zip(hop.leaves());
+    let outline = |((class, parent), is_leaf): ((&Class, Option<usize>), bool)| {
+        let queue = class.queue.as_ref().unwrap_or(&hop.queue);
+        let leaf = is_leaf.then(|| (queue.name(), Lanes::from(queue)));
+        ClassOutline { name: class.name.clone(), parent, rate: class.rate.show(), ceil: class.ceil.show(), leaf }
+    };
+    all.map(outline).collect()
 }
 
 impl<T: Registered> From<&T> for Chosen {

@@ -24,7 +24,7 @@ files! {
     "text/html; charset=utf-8": "index.html";
     "text/css; charset=utf-8": "style.css";
     "text/javascript; charset=utf-8":
-        "main.js" "engine.js" "worker.js" "player.js" "stage.js" "strips.js" "controls.js" "words.js" "link.js" "paint.js" "dom.js" "units.js";
+        "main.js" "engine.js" "worker.js" "player.js" "stage.js" "lanes.js" "strips.js" "controls.js" "words.js" "link.js" "paint.js" "dom.js" "units.js";
 }
 
 /// What stands in the page's first line where `narrows play` writes that the engine is native.

@@ -31,5 +31,7 @@ scenes! {
     "l4s"
     "incast"
     "lte"
+    "wifi"
+    "classes"
     "one-fat-twenty-thin"
 }

@@ -50,6 +50,31 @@ fn a_run_has_the_figures_of_the_simulator() {
     }
 }
 
+/// Classes with their queues, and the class of each group of flows; a mechanism with its parameters.
+#[test]
+fn classes_and_mechanisms_are_outlined() {
+    let scene = |name: &str| SCENES.iter().find(|scene| scene.name == name).expect("a scene").text;
+    let hop = |text: &str| asked(&json!({"ask": "read", "text": text}))["outline"]["hops"][0].clone();
+    let classes = hop(scene("classes"));
+    let of =
+        |n: usize| (&classes["classes"][n]["name"], &classes["classes"][n]["parent"], &classes["classes"][n]["leaf"]);
+    assert_eq!(of(0), (&json!("calls"), &Value::Null, &json!(["fifo", "one"])));
+    assert_eq!(of(1), (&json!("people"), &Value::Null, &Value::Null));
+    assert_eq!(of(3), (&json!("guests"), &json!(1), &json!(["fq_codel", "flows"])), "the hop's own queue");
+    assert_eq!((&classes["class_of"], &classes["mechanism"]), (&json!([0, 2, 3]), &Value::Null));
+    let wifi = hop(scene("wifi"));
+    assert_eq!((&wifi["mechanism"]["kind"], &wifi["class_of"]), (&json!("wifi"), &json!([])));
+    assert_eq!(wifi["mechanism"]["params"]["others"], "0.3");
+    let edits = json!([{"table": {"hop": 0}, "key": ["mechanism"], "value": "leo"}, {"table": {"hop": 0}, "key": ["mechanism", "stall"], "value": "80ms"}]);
+    let edited = asked(&json!({"ask": "edit", "text": SMALL, "edits": edits}));
+    let text = edited["text"].as_str().expect("a text");
+    assert!(text.contains("mechanism = { kind = \"leo\", stall = \"80ms\" }"), "{edited}");
+    // What a frame says of the rate is its mean.
+    let opened = asked(&json!({"ask": "open", "seat": 0, "text": text, "at": 0}));
+    let mean = opened["hops"][0]["rate_mbit"].as_f64().expect("a rate");
+    assert!((6.9..7.0).contains(&mean), "10 Mbit/s × 0.7 × (1 − 0.08 ÷ 15): {mean}");
+}
+
 #[test]
 fn a_run_is_played_frame_by_frame() {
     let mut engine = Engine::new(Limits::TAB);

@@ -236,6 +236,25 @@ test("two queues are shown side by side", async () => {
   await page.close();
 });
 
+test("a link with a mechanism is chosen, and its rate is made constant", async () => {
+  const page = await open("#scene=cocoa");
+  for (const kind of ["wifi", "cellular", "leo", "docsis"]) {
+    await page.selectOption('[aria-label="link"]', kind);
+    await page.waitForFunction(
+      (wanted) =>
+        document.documentElement.dataset.state === "ready" &&
+        /** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value.includes(`mechanism = "${wanted}"`),
+      kind,
+    );
+  }
+  assert.doesNotMatch(await page.inputValue("#text"), /rate = \[/, "the schedule has gone");
+  await page.selectOption('[aria-label="link"]', "");
+  await page.waitForFunction(
+    () => !(/** @type {HTMLTextAreaElement} */ (document.getElementById("text")).value.includes("mechanism")),
+  );
+  await page.close();
+});
+
 test("a link carries the scenario there and back", async () => {
   const page = await open("#scene=cocoa&vs=fq");
   await page.selectOption('[aria-label="queue"]', "fq_pie");

@@ -91,10 +91,14 @@ impl Hop {
         self.classes.iter().enumerate().flat_map(of)
     }
 
+    /// The number of the class that takes the packets of a code point; none without classes.
+    pub fn leaf_of(&self, point: Dscp) -> Option<usize> {
+        self.classes.iter().position(|class| class.dscp.contains(&point)).or_else(|| self.default_leaf())
+    }
+
     /// The queue into which packets of a code point go.
     pub fn queue_of(&self, point: Dscp) -> &QueueConfig {
-        let class = self.classes.iter().find(|class| class.dscp.contains(&point));
-        let class = class.or_else(|| self.classes.get(self.default_leaf()?));
+        let class = self.leaf_of(point).map(|leaf| &self.classes[leaf]);
         class.and_then(|class| class.queue.as_ref()).unwrap_or(&self.queue)
     }
 
