@@ -7,7 +7,7 @@ use crate::output_file;
 use crate::term;
 use narrows_core::{Bytes, Rate};
 use narrows_probe::{
-    Answer, Credentials, Error, Limits, PORT, Serving, Stage, Token, block_on, is_record, serve, until,
+    Answer, Credentials, Error, Limits, PORT, SHORTEST_WATCH, Serving, Stage, Token, block_on, is_record, serve, until,
 };
 use narrows_report::sheet;
 use narrows_scenario::printable::printable;
@@ -73,6 +73,10 @@ pub(crate) struct Probe {
     /// Longest duration of everything
     #[arg(long = "for", value_name = "TIME", default_value = "15s", allow_hyphen_values = true)]
     span: String,
+    /// Ping for so long before the transfers, in addition to --for, and say whether the base RTT changes in steps, as over satellites: 45s and
+    /// more. The server's --for has to allow both
+    #[arg(long, value_name = "TIME", conflicts_with = "tcp", allow_hyphen_values = true)]
+    watch: Option<String>,
     /// Addresses of this host to send from. With two, a second probe sends one flow from each, which distinguishes fairness between hosts from
     /// fairness between flows; each has its --for, and half of the data
     #[arg(long, value_name = "ADDR[,ADDR]", value_delimiter = ',', conflicts_with = "tcp")]
@@ -117,6 +121,8 @@ struct Serve {
     token_file: Option<PathBuf>,
 }
 
+/// Longest time of pings.
+const LONGEST_WATCH: Duration = Duration::from_secs(3600);
 /// Shortest duration in which anything can be measured.
 const SHORTEST: Duration = Duration::from_secs(5);
 
@@ -147,13 +153,24 @@ impl Probe {
         if span < SHORTEST {
             return Err(Failure::usage(format!("--for: cannot be {}; allowed: at least 5s", self.span)));
         }
+        let watch = self.watch.as_ref().map(|text| shorthand::duration("--watch", text).map(|span| (text, span)));
+        let watch = match watch.transpose().map_err(Failure::usage)? {
+            None => Duration::ZERO,
+            Some((text, span)) => {
+                let span = Duration::from_nanos(span.as_ns());
+                if !(SHORTEST_WATCH..=LONGEST_WATCH).contains(&span) {
+                    return Err(Failure::usage(format!("--watch: cannot be {text}; allowed: 45s to 1h")));
+                }
+                span
+            }
+        };
         let peer = resolve(host)?;
         let (from, second) = self.sources(peer)?;
         let bytes = if second.is_empty() { bytes } else { bytes / 2 };
         let record = self.record.clone();
         let checked = record.as_deref().map(|file| output_file::check("--record", file, self.force, is_record));
         checked.transpose()?;
-        let what = narrows_probe::Probe { peer, token, span, bytes, from, record, replace_record: self.force };
+        let what = narrows_probe::Probe { peer, token, span, watch, bytes, from, record, replace_record: self.force };
         let output = match &self.out {
             Some(out) => {
                 let request = Request { out: Some(out), force: self.force, command: "probe", keys: &[] };
@@ -165,7 +182,7 @@ impl Probe {
         // What is known after Ctrl-C is an answer.
         interrupt::wait_for_program(true);
         let twice = if second.is_empty() { "" } else { ", twice" };
-        let (seconds, each) = (span.as_secs_f64(), bytes as f64 / 2e6);
+        let (seconds, each) = ((span + watch).as_secs_f64(), bytes as f64 / 2e6);
         term::note(&format!(
             "narrows: probes {peer} for at most {seconds} s; sends and receives at most {each} MB each{twice}"
         ));
@@ -183,7 +200,8 @@ impl Probe {
         };
         let mut answer = ask(&what)?;
         if !second.is_empty() && answer.ended.is_none() {
-            let two_hosts = ask(&narrows_probe::Probe { from: second, record: None, ..what.clone() })?;
+            let two_hosts =
+                ask(&narrows_probe::Probe { from: second, record: None, watch: Duration::ZERO, ..what.clone() })?;
             answer.add_hosts(&two_hosts);
             answer.ended = two_hosts.ended;
         }

@@ -1,7 +1,9 @@
 //! The figures of both directions, with grades and advice.
+use crate::bursts::Bursts;
 use crate::error::{Code, Error};
 use crate::limiter::Limiter;
-use crate::measured::{Ecn, Fairness, Isolation, LATE, Measured};
+use crate::measured::{Ecn, Fairness, Isolation, LATE, Measured, STEADY};
+use crate::steps::Steps;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
@@ -18,6 +20,9 @@ pub struct Answer {
     /// Lowest RTT of a ping without load, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_rtt_ms: Option<f64>,
+    /// Steps of the base RTT, if they were watched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Steps>,
     /// From the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload: Option<Measured>,
@@ -185,10 +190,19 @@ impl Measured {
         let at_least = |is: bool| if is { "at least " } else { "" };
         let rate = self.rate_mbit.map(|rate| format!("{}{rate:.1} Mbit/s", at_least(self.rate_is_capped)));
         let base = self.base_rtt_ms.map(|base| format!("base RTT {base:.1} ms"));
-        let share = self
-            .beside_others
-            .then(|| "beside other traffic: the link may carry more, and its base RTT be lower".to_owned());
+        let share = self.beside_others.then(|| match self.rate_range_mbit {
+            Some([low, high]) if high > STEADY * low => format!(
+                "{low:.1} to {high:.1} while packets waited: beside other traffic, or the link's own rate varies; it may carry more"
+            ),
+            _ => "beside other traffic: the link may carry more, and its base RTT be lower".to_owned(),
+        });
         line([known(rate), known(base), known(share)].concat(), true);
+        let bursts = self.bursts.map(|Bursts { packets, every_ms }| {
+            format!(
+                "packets come in bursts of {packets}, every {every_ms:.1} ms: the link sends aggregates, or by grants"
+            )
+        });
+        line(known(bursts), false);
         let evidence = &self.evidence;
         let finding = match self.fair_queuing {
             Fairness::Fair => "fair queuing: yes, each flow has a queue of its own",
@@ -247,6 +261,9 @@ impl Answer {
         let mut out = String::new();
         if let Some(idle) = self.idle_rtt_ms {
             let _ = writeln!(out, "{:<10}{idle:.1} ms", "idle RTT");
+        }
+        if let Some(steps) = &self.steps {
+            let _ = writeln!(out, "{:<10}{}", "steps", steps.text());
         }
         for (name, measured) in [("upload", &self.upload), ("download", &self.download)] {
             match measured {

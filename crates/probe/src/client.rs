@@ -5,6 +5,7 @@ use crate::error::{Code, Error};
 use crate::load::{Bounds, RAMP_TIME, Session, SharedMeter};
 use crate::measured::{Ecn, Measured};
 use crate::message::{Message, VERSION};
+use crate::steps::{Ping, Steps};
 use crate::streams;
 use crate::token::Token;
 use narrows_core::Span;
@@ -21,8 +22,11 @@ pub struct Probe {
     pub peer: SocketAddr,
     /// Its token.
     pub token: Token,
-    /// Longest duration, from the first packet to the answer.
+    /// Longest duration, from the first packet to the answer, but for `watch`.
     pub span: Duration,
+    /// Time for pings before the transfers, which show whether the base RTT changes in steps. Shorter times than
+    /// [`SHORTEST_WATCH`](crate::SHORTEST_WATCH) show nothing.
+    pub watch: Duration,
     /// Most bytes of UDP payload, both directions together.
     pub bytes: u64,
     /// Addresses of this host to send from: none for one of the system's choice, one for both flows, or one for each.
@@ -74,7 +78,7 @@ pub async fn probe(what: &Probe, mut tell: impl FnMut(Stage), stop: impl Future<
     };
     let mut answer = Answer { server: what.peer.to_string(), ..Answer::default() };
     let ended = tokio::select! {
-        ended = timeout(what.span + PATIENCE, work(what, &mut session, &mut answer, begun, &mut tell)) => {
+        ended = timeout(what.span + what.watch + PATIENCE, work(what, &mut session, &mut answer, begun, &mut tell)) => {
             ended.unwrap_or_else(|_| Err(Error::Lost("it did not end in time: the connection stood still".into())))
         }
         () = &mut stop => Err(Error::Stopped),
@@ -148,13 +152,21 @@ async fn work(
     session.say(&Message::Hello { version: VERSION, secret: what.token.secret() }).await?;
     let (span, bytes, rate) = match session.hear(PATIENCE).await? {
         Message::Welcome { for_ms, max_bytes, rate_bps } => {
-            (what.span.min(Duration::from_millis(for_ms)), what.bytes.min(max_bytes), rate_bps)
+            let allowed = Duration::from_millis(for_ms);
+            if what.watch > Duration::ZERO && allowed < what.span + what.watch {
+                return Err(Error::Closed(Code::Time));
+            }
+            (what.span.min(allowed), what.bytes.min(max_bytes), rate_bps)
         }
         _ => return Err(Error::Protocol("no welcome after a hello".into())),
     };
-    let left = |reserve: Duration| span.saturating_sub(begun.elapsed() + reserve);
+    let left = |reserve: Duration| (span + what.watch).saturating_sub(begun.elapsed() + reserve);
     tell(Stage::Idle);
-    let (idle, is_idle) = ping(session, IDLE.min(span / 8)).await?;
+    let at_rest = IDLE.min(span / 8);
+    let pings = ping(session, at_rest + what.watch).await?;
+    answer.steps = Steps::of(&pings);
+    // Of a path that changes, what counts is how it is just before the transfers.
+    let (idle, is_idle) = idle(latest(&pings, at_rest));
     answer.idle_rtt_ms = Some(idle.as_secs_f64() * 1e3);
     let idle_us = idle.as_micros() as u64;
     session.meter.lock().idle(Span::us(idle_us));
@@ -261,21 +273,28 @@ async fn ramps(
     Ok(())
 }
 
-/// The lowest time to an answer, and whether most answers took about as long, as on a path that nobody else uses.
-async fn ping(session: &mut Session, span: Duration) -> Result<(Duration, bool), Error> {
+/// Pings for so long, three or more.
+async fn ping(session: &mut Session, span: Duration) -> Result<Vec<Ping>, Error> {
     let begun = Instant::now();
-    let (mut times, mut n) = (Vec::new(), 0);
+    let (mut pings, mut n) = (Vec::new(), 0);
     while n < 3 || begun.elapsed() < span {
         let sent = Instant::now();
         session.say(&Message::Ping { n }).await?;
         match session.hear(PATIENCE).await? {
-            Message::Pong { n: answered } if answered == n => times.push(sent.elapsed()),
+            Message::Pong { n: answered } if answered == n => pings.push((sent - begun, sent.elapsed())),
             _ => return Err(Error::Protocol("no pong after a ping".into())),
         }
         n += 1;
         sleep(GAP.saturating_sub(sent.elapsed())).await;
     }
-    Ok(idle(times))
+    Ok(pings)
+}
+
+/// The times of the pings of this last part of the time, three or more.
+fn latest(pings: &[Ping], span: Duration) -> Vec<Duration> {
+    let last = pings.last().map_or(Duration::ZERO, |ping| ping.0);
+    let from = pings.partition_point(|ping| ping.0 + span < last).min(pings.len().saturating_sub(3));
+    pings[from..].iter().map(|ping| ping.1).collect()
 }
 
 /// The lowest of some pings' times, and whether the median is not much higher.
@@ -310,6 +329,14 @@ mod tests {
     }
 
     #[test]
+    fn the_idle_rtt_is_that_of_the_last_pings() {
+        let ms = Duration::from_millis;
+        let pings: Vec<Ping> = (0..100).map(|n| (ms(50 * n), ms(if n < 60 { 20 } else { 30 }))).collect();
+        assert_eq!(idle(latest(&pings, IDLE)), (ms(30), true));
+        assert_eq!((latest(&pings[..2], IDLE).len(), latest(&pings, Duration::ZERO).len()), (2, 3));
+    }
+
+    #[test]
     fn pings_that_wait_for_other_traffic_are_not_idle() {
         let of = |ms: &[u64]| idle(ms.iter().copied().map(Duration::from_millis).collect());
         assert_eq!(of(&[31, 29, 30, 29, 45]), (Duration::from_millis(29), true));
@@ -328,6 +355,7 @@ mod tests {
                 peer,
                 token: credentials.token(),
                 span,
+                watch: Duration::ZERO,
                 bytes: 1 << 20,
                 from: vec![],
                 record: None,

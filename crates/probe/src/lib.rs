@@ -7,11 +7,13 @@
 //!
 //! - `token`: how the client knows the server, and the server the client.
 //! - `message`: what they say to each other. Sans-I/O, bounded, and safe with any bytes.
-//! - `meter`: what a sender learns from its packets; `measured` and `limiter`: the figures made from it. No clock, no network.
+//! - `meter`: what a sender learns from its packets; `measured`, `bursts` and `limiter`: the figures made from it. No clock, no network.
+//! - `steps`: what pings show of a base RTT that changes.
 //! - `load`, `client`, `server`: a connection's work.
 //! - `answer`: the figures of both directions, grades and advice, as JSON and as text.
 mod answer;
 mod buffer;
+mod bursts;
 mod client;
 mod error;
 mod lateness;
@@ -21,11 +23,13 @@ mod measured;
 mod message;
 mod meter;
 mod server;
+mod steps;
 mod strangers;
 mod streams;
 mod token;
 
 pub use answer::{Answer, Grade, PartialEnd};
+pub use bursts::Bursts;
 pub use client::{Probe, Stage, is_record, probe};
 pub use error::Error;
 pub use limiter::Limiter;
@@ -33,6 +37,7 @@ pub use measured::{Curves, Ecn, Evidence, Fairness, Isolation, Measured, Subflow
 pub use message::{BadMessage, Decoder, MAX_MESSAGE, Message};
 pub use meter::{Load, Meter};
 pub use server::{Limits, Serving, serve};
+pub use steps::{SHORTEST_WATCH, Step, Steps};
 pub use token::{Credentials, Token};
 
 /// The application protocol (ALPN, RFC 7301).

@@ -3,6 +3,7 @@
 //! Every figure that is not known is absent. `sanitized` is for figures that came from another host.
 use crate::answer::Answer;
 use crate::buffer::NO_QUEUE;
+use crate::bursts::Bursts;
 use crate::limiter::Limiter;
 use crate::meter::{Load, Meter};
 use narrows_core::detector::{Finding, Verdict};
@@ -143,10 +144,16 @@ pub struct Measured {
     /// The sender's limit was reached, so that the path may carry more.
     #[serde(default, skip_serializing_if = "is_false")]
     pub rate_is_capped: bool,
-    /// The rate changed while packets waited, or pings did without load: other traffic uses the link. Then the rate is a share of the link's,
-    /// and the base RTT may have other flows' queue in it.
+    /// The 10th and the 90th percentile of these rates, where there are enough of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_range_mbit: Option<[f64; 2]>,
+    /// The rate changed while packets waited, or pings did without load: other traffic uses the link, or its own rate varies. Then the rate may be
+    /// a share of the link's, and the base RTT may have other flows' queue in it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub beside_others: bool,
+    /// Packets left the bottleneck in bursts; absent where they came evenly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
     /// RTT without a queue, ms: the lower of the idle RTT and the 5th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_rtt_ms: Option<f64>,
@@ -208,7 +215,7 @@ const STEP: Span = Span::ms(100);
 /// Most verdicts in the curves.
 const VERDICTS: usize = 400;
 /// Rates of a link that nobody else uses differ by less than this factor, from the 10th to the 90th percentile, while packets wait.
-const STEADY: f64 = 1.3;
+pub(crate) const STEADY: f64 = 1.3;
 /// Timers that are later delay packets of all flows, as a shared queue does, ms.
 pub(crate) const LATE: f64 = 10.0;
 /// Lateness beyond this part of a buffer's delay makes the buffer unknown.
@@ -259,7 +266,7 @@ impl Meter {
             .collect();
         working.sort_unstable();
         let bins = self.bins(load.from, to, header);
-        let (rate, is_shared) = self.rate(&bins, load.from, header);
+        let (rate, rate_range_mbit) = self.rate(&bins, load.from, header);
         let working_rtt_ms = working_rtt(&working);
         let aqm = base.and_then(|base| self.aqm(base, load));
         let loss = (sent > 0).then(|| self.losses.len() as f64 / sent as f64);
@@ -276,7 +283,9 @@ impl Meter {
             evidence: self.evidence(load, first_quarter, to),
             rate_mbit: rate,
             rate_is_capped: load.capped,
-            beside_others: is_shared,
+            rate_range_mbit,
+            beside_others: rate_range_mbit.is_some_and(|[low, high]| high > STEADY * low),
+            bursts: self.bursts(load, to),
             base_rtt_ms: base.map(ms),
             working_rtt_ms,
             rpm: working_rtt_ms.filter(|rtt| rtt.p50 > 0.0).map(|rtt| 60_000.0 / rtt.p50),
@@ -313,10 +322,10 @@ impl Meter {
         self.idle.into_iter().chain(low).min()
     }
 
-    /// The median of the rates at which packets arrived while there was a queue, and whether they differed as beside other traffic.
-    fn rate(&self, bins: &[f64], from: Time, header: u32) -> (Option<f64>, bool) {
+    /// The median of the rates at which packets arrived while there was a queue, and where most of them were.
+    fn rate(&self, bins: &[f64], from: Time, header: u32) -> (Option<f64>, Option<[f64; 2]>) {
         let usual = quantile(rates(bins).skip(bins.len() / 4).collect(), RATE_SHARE);
-        let (Some(usual), Some(base)) = (usual, self.base()) else { return (self.mean_rate(header), false) };
+        let (Some(usual), Some(base)) = (usual, self.base()) else { return (self.mean_rate(header), None) };
         // A full-sized packet waits for itself, and for a neighbour that came at the same time.
         let packets = self.acknowledged.iter().map(|packet| packet.bytes + header).max().unwrap_or(0);
         let waits = NO_QUEUE / 2 + Span::from_secs_f64(2.0 * f64::from(packets) * 8.0 / (usual * 1e6));
@@ -329,12 +338,12 @@ impl Meter {
         let busy = rates(bins).zip(lowest.windows(RATE_BINS)).filter(|(_, lowest)| lowest.iter().all(is_busy));
         let busy: Vec<f64> = busy.map(|(rate, _)| rate).collect();
         if busy.len() < ENOUGH {
-            return (Some(usual), false);
+            return (Some(usual), None);
         }
         // The first of them may be those of slow start.
         let later: Vec<f64> = busy[busy.len() / 4..].to_vec();
         let edges = quantile(later.clone(), 0.1).zip(quantile(later, 0.9));
-        (quantile(busy, 0.5), edges.is_some_and(|(low, high)| high > STEADY * low))
+        (quantile(busy, 0.5), edges.map(|(low, high)| [low, high]))
     }
 
     /// Of a transfer that was too short for bins: from its first to its last acknowledgment.
@@ -450,6 +459,7 @@ impl Measured {
             self.evidence.by_ramp = false;
         }
         (self.working_rtt_ms, self.rpm, self.loss, self.limiter) = (None, None, None, None);
+        (self.rate_range_mbit, self.bursts) = (None, None);
         (self.buffer_ms, self.buffer_bytes, self.buffer_is_at_least) = (None, None, false);
         // Marks are the AQM's, whatever the host does.
         self.aqm = self.aqm.filter(|_| self.ecn == Some(Ecn::Marks));
@@ -463,6 +473,10 @@ impl Measured {
         self.confidence = share(self.confidence);
         self.loss = share(self.loss);
         self.rate_mbit = figure(self.rate_mbit);
+        self.rate_range_mbit = self
+            .rate_range_mbit
+            .filter(|[low, high]| figure(Some(*low)).is_some() && figure(Some(*high)).is_some() && low <= high);
+        self.bursts = self.bursts.filter(|bursts| figure(Some(bursts.every_ms)).is_some());
         self.base_rtt_ms = figure(self.base_rtt_ms);
         self.rpm = figure(self.rpm);
         self.buffer_ms = figure(self.buffer_ms);
@@ -664,7 +678,13 @@ mod tests {
         assert_eq!((late.buffer_ms, late.buffer_bytes, late.loss, late.aqm, late.limiter), Default::default());
         assert!(late.working_rtt_ms.is_none() && late.rpm.is_none() && late.grade().is_none());
         assert!(late.rate_mbit.is_some() && late.base_rtt_ms.is_some());
+        assert_eq!((late.rate_range_mbit, late.bursts), (None, None));
         let on_time = minded(2.0);
+        assert!(
+            on_time.rate_range_mbit.is_some_and(|[low, high]| high < STEADY * low),
+            "{:?}",
+            on_time.rate_range_mbit
+        );
         assert!(on_time.buffer_ms.is_some() && on_time.loss.is_some() && on_time.aqm == Some(false));
         let mut small = Measured { buffer_ms: Some(20.0), late_ms: Some(6.0), ..Measured::default() };
         small.mind_lateness();
@@ -680,7 +700,9 @@ mod tests {
         let shared = link_beside(|_| Span::ms(100), others);
         assert!(shared.beside_others, "{:?}", shared.rate_mbit);
         let text = shared.text_of("upload");
-        assert!(text.contains("beside other traffic"), "{text}");
+        assert!(text.contains("while packets waited: beside other traffic, or the link's own rate varies"), "{text}");
+        let [low, high] = shared.rate_range_mbit.expect("packets waited");
+        assert!((4.5..=6.0).contains(&low) && (9.0..=10.5).contains(&high), "{low} to {high}");
     }
 
     #[test]
@@ -689,11 +711,12 @@ mod tests {
             loss: Some(-1.0),
             confidence: Some(7.0),
             rate_mbit: Some(f64::INFINITY),
+            rate_range_mbit: Some([2.0, 1.0]),
             curves: Some(Curves { at_s: vec![1.0], ..Curves::default() }),
             ..Measured::default()
         };
         let sane = strange.sanitized();
-        assert_eq!((sane.loss, sane.confidence, sane.rate_mbit), (None, None, None));
+        assert_eq!((sane.loss, sane.confidence, sane.rate_mbit, sane.rate_range_mbit), (None, None, None, None));
         assert!(sane.curves.is_none());
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 /// Longest message, bytes, without its length.
 pub const MAX_MESSAGE: usize = 256 << 10;
 /// Version of the messages.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 const PREFIX: usize = 4;
 
 /// A message.

@@ -262,7 +262,16 @@ mod tests {
             }
             assert!(sent <= 16 << 10, "{sent} bytes are kept for a stranger");
             let span = Duration::from_secs(2);
-            let what = Probe { peer, token, span, bytes: 1 << 20, from: vec![], record: None, replace_record: false };
+            let what = Probe {
+                peer,
+                token,
+                span,
+                watch: Duration::ZERO,
+                bytes: 1 << 20,
+                from: vec![],
+                record: None,
+                replace_record: false,
+            };
             probe(&what, |_| {}, pending()).await
         });
         let answer = ended.expect("a runtime").expect("the owner of the secret is let in");

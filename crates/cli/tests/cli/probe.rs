@@ -3,6 +3,7 @@
 //! The server runs on this host, the client in the namespace of `narrows shell`, as root; elsewhere those tests are skipped with the reason. The
 //! others use loopback.
 mod failures;
+mod links;
 mod truth;
 mod web;
 

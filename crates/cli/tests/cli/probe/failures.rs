@@ -29,6 +29,7 @@ fn bad_requests_are_refused_before_anything_is_sent() {
     let weak = ["the token: it has 3 characters", "what `narrows probe serve` prints"];
     refused(&probe(&place, "127.0.0.1", "abc", &[]), 2, &weak);
     refused(&probe(&place, "127.0.0.1", &token, &["--for", "1s"]), 2, &["--for", "at least 5s"]);
+    refused(&probe(&place, "127.0.0.1", &token, &["--watch", "44s"]), 2, &["--watch: cannot be 44s", "45s to 1h"]);
     refused(&probe(&place, "127.0.0.1", &token, &["--max-data", "much"]), 2, &["--max-data"]);
     refused(&probe(&place, "no host\x07", &token, &[]), 2, &["there is no host"]);
     for (from, expected) in [
