@@ -56,6 +56,8 @@ pub mod programs;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 mod qdisc;
 #[cfg(all(feature = "linux", target_os = "linux"))]
+mod received;
+#[cfg(all(feature = "linux", target_os = "linux"))]
 mod reflector;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 mod serving;

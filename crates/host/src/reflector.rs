@@ -2,14 +2,16 @@
 //!
 //! ICMP timestamps (RFC 792) carry the time at which the reflector received the request, in milliseconds, so that the
 //! delays of the two directions are known separately. Not every host answers them. An echo gives the round trip only.
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use narrows_core::{Span, Time};
+use nix::sys::socket::MsgFlags;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::Clock;
+use crate::received::{self, Receiver};
 
 /// What a reflector answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +27,7 @@ pub enum ReflectorKind {
 pub struct ReflectorAnswer {
     /// The probe's number.
     pub number: u16,
-    /// When the answer was received.
+    /// When the kernel received the answer.
     pub heard: Time,
     /// When the reflector received the probe: milliseconds since midnight UTC by its clock.
     pub received_ms: Option<u32>,
@@ -35,6 +37,7 @@ pub struct ReflectorAnswer {
 #[derive(Debug)]
 pub struct Reflector {
     socket: Socket,
+    receiver: Receiver,
     kind: ReflectorKind,
     is_v6: bool,
     identifier: u16,
@@ -53,8 +56,9 @@ impl Reflector {
         let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_nonblocking(true)?;
+        let receiver = Receiver::new(&socket)?;
         let identifier = std::process::id() as u16;
-        let mut found = Reflector { socket, kind: ReflectorKind::Timestamp, is_v6, identifier, clock };
+        let mut found = Reflector { socket, receiver, kind: ReflectorKind::Timestamp, is_v6, identifier, clock };
         // Without a route there is no answer either.
         if found.socket.connect(&SockAddr::from(SocketAddr::new(address, 0))).is_err() {
             return Ok(None);
@@ -92,9 +96,10 @@ impl Reflector {
     pub fn wait(&mut self, until: Time) -> io::Result<Option<ReflectorAnswer>> {
         let mut packet = [0; 256];
         loop {
-            while let Ok(len) = self.socket.read(&mut packet) {
-                let heard = self.clock.now();
-                if let Some((number, received_ms)) = answer(self.kind, self.is_v6, self.identifier, &packet[..len]) {
+            while let Ok(read) = self.receiver.read::<()>(&self.socket, &mut packet, MsgFlags::empty()) {
+                let heard = self.heard(read.at);
+                let packet = &packet[..read.bytes];
+                if let Some((number, received_ms)) = answer(self.kind, self.is_v6, self.identifier, packet) {
                     return Ok(Some(ReflectorAnswer { number, heard, received_ms }));
                 }
             }
@@ -114,6 +119,18 @@ impl Reflector {
         }
     }
 }
+
+impl Reflector {
+    /// The clock's time of a packet that the kernel got then; the present time if that is too long ago, because the system's clock was set.
+    fn heard(&self, at: Option<u64>) -> Time {
+        let (now, system) = (self.clock.now(), received::now());
+        let ago = at.and_then(|at| system.checked_sub(at)).map(Span::ns).filter(|ago| *ago < OLDEST);
+        Time::from_ns(now.as_ns().saturating_sub(ago.unwrap_or(Span::ZERO).as_ns()))
+    }
+}
+
+/// An answer is read after this time at the latest.
+const OLDEST: Span = Span::s(1);
 
 /// Probes of each kind before a host counts as one that does not answer them, and the time to the next one. A late answer to an earlier one counts, too.
 const TRIES: u16 = 3;

@@ -1,13 +1,13 @@
 //! The packets that come by a device, as a packet socket sees them (packet(7)).
+use crate::received::{self, Receiver};
 use crate::socket::option::Opt;
 use crate::sys::bind_to_device;
 use crate::tun::index_of;
 use crate::{Clock, HostError, Namespace};
-use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg};
+use nix::sys::socket::{LinkAddr, MsgFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use rustix::time::{ClockId, clock_gettime};
-use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 
 /// Room for packets that have not been read yet, bytes. The kernel counts all that it allocates for one, not only its length.
 const BUFFER: i32 = 256 << 20;
@@ -16,7 +16,7 @@ const BUFFER: i32 = 256 << 20;
 #[derive(Debug)]
 pub struct Tap {
     socket: OwnedFd,
-    control: Vec<u8>,
+    receiver: Receiver,
 }
 
 /// A packet.
@@ -43,15 +43,14 @@ impl Tap {
             // With no protocol: the socket sees nothing before it is bound to the device.
             let socket = socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
             Opt::RCVBUF_FORCE.set(&socket, BUFFER.to_ne_bytes())?;
-            Opt::TIMESTAMPNS.set(&socket, 1_i32.to_ne_bytes())?;
+            let receiver = Receiver::new(&socket)?;
             if !leaving {
                 Opt::IGNORE_OUTGOING.set(&socket, 1_i32.to_ne_bytes())?;
             }
             bind_to_device(&socket, index)?;
-            Ok::<_, io::Error>(socket)
+            Ok::<_, io::Error>(Tap { socket, receiver })
         };
-        let socket = namespace.run(open)?.map_err(HostError::system(format!("see the packets of {device}")))?;
-        Ok(Tap { socket, control: nix::cmsg_space!(nix::sys::time::TimeSpec) })
+        namespace.run(open)?.map_err(HostError::system(format!("see the packets of {device}")))
     }
 
     /// Reads the packets that have come by, in order; keeps as many bytes of each as fit into `head`.
@@ -63,22 +62,15 @@ impl Tap {
         // MSG_TRUNC: the answer is the whole packet's length.
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
         loop {
-            let mut into = [IoSliceMut::new(head)];
-            let received = recvmsg::<LinkAddr>(self.socket.as_raw_fd(), &mut into, Some(&mut self.control), flags);
-            let received = match received {
+            let received = match self.receiver.read::<LinkAddr>(&self.socket, head, flags) {
                 Ok(received) => received,
                 Err(nix::Error::EAGAIN) => return Ok(()),
                 Err(nix::Error::EINTR) => continue,
                 Err(error) => return Err(failed()(io::Error::from(error))),
             };
-            let at = received.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
-                ControlMessageOwned::ScmTimestampns(at) => Some(at),
-                _ => None,
-            });
-            let leaves = received.address.is_some_and(|from| from.pkttype() == libc::PACKET_OUTGOING);
+            let leaves = received.from.is_some_and(|from| from.pkttype() == libc::PACKET_OUTGOING);
             let ip_len = received.bytes as u32;
-            let at = at.ok_or_else(|| failed()(io::Error::other("one has no time")))?;
-            let at = at.tv_sec() as u64 * 1_000_000_000 + at.tv_nsec() as u64;
+            let at = received.at.ok_or_else(|| failed()(io::Error::other("one has no time")))?;
             let kept = head.len().min(ip_len as usize);
             see(Seen { at, leaves, ip_len, head: &head[..kept] });
         }
@@ -100,9 +92,7 @@ impl Tap {
 
 /// What the system's clock showed at the epoch of a run, ns since its own.
 pub fn epoch(clock: &Clock) -> u64 {
-    let now = clock_gettime(ClockId::Realtime);
-    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    now.saturating_sub(clock.now().as_ns())
+    received::now().saturating_sub(clock.now().as_ns())
 }
 
 #[cfg(test)]

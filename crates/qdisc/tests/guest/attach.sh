@@ -321,7 +321,12 @@ modem_up() {
     ip -n f addr add 10.0.3.2/24 dev f1; ip -n f link set f1 up
     ip -n f route add default via 10.0.3.1
     ip route add 10.0.3.0/24 via 10.0.2.2
-    ip netns exec m sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+    ip addr add fd00:2::1/64 dev s0 nodad
+    ip -n m addr add fd00:2::2/64 dev m1 nodad; ip -n m addr add fd00:3::1/64 dev m2 nodad
+    ip -n f addr add fd00:3::2/64 dev f1 nodad
+    ip -n f -6 route add default via fd00:3::1
+    ip -6 route add fd00:3::/64 via fd00:2::2
+    ip netns exec m sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding'
     ip netns exec f iperf3 -s -D
     modem add 20
     sleep 0.5
@@ -368,8 +373,10 @@ autorate() {
     refused 2 '--reflector: s0 has no default route' narrows qdisc attach s0 cocoa --autorate --min 1mbit --max 5mbit
     refused 2 '10.0.2.77 answers neither' narrows qdisc attach s0 cocoa --autorate --min 1mbit --max 5mbit --reflector 10.0.2.77
     refused 2 "probes would wait" narrows qdisc attach s0 cp --autorate --min 1mbit --max 5mbit --reflector 10.0.3.2
-    for queue in cocoa cake; do
-        narrows qdisc attach s0 $queue --autorate --rate 10mbit --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
+    # ICMP's timestamps, and over IPv6, which has none, half of the round trip.
+    for with in 'cocoa 10.0.3.2' 'cake 10.0.3.2' 'cocoa fd00:3::2'; do
+        queue=${with% *} reflector=${with#* }
+        narrows qdisc attach s0 $queue --autorate --rate 10mbit --min 2mbit --max 50mbit --reflector $reflector >/tmp/auto 2>&1 &
         auto=$!
         # A connection that is open before `attach` sends joined packets.
         wait_for 'is attached' /tmp/auto
@@ -383,6 +390,7 @@ autorate() {
         kill $traffic; wait $traffic 2>/dev/null
         ip link set s0 down; sleep 0.2; ip link set s0 up
         ip route replace 10.0.3.0/24 via 10.0.2.2
+        ip addr add fd00:2::1/64 dev s0 nodad; ip -6 route replace fd00:3::/64 via fd00:2::2
         check "$queue: packets pass after the link was down" ping -c 2 -i 0.2 -W 1 10.0.3.2
         check "$queue: --autorate has survived it" kill -0 $auto
         kill -TERM $auto; wait $auto; code=$?
@@ -391,6 +399,22 @@ autorate() {
         check "$queue: nothing is left" [ "$(tc qdisc show dev s0 | grep -cE 'cake|nw_|htb')" -eq 0 ]
     done
     cat /tmp/auto
+    # The rules of cake-autorate: up by at most 4 % in 200 ms, down when half of a round trip is 30 ms longer for half of six probes.
+    narrows qdisc attach s0 cake --autorate cake_autorate --rate 10mbit --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
+    auto=$!
+    wait_for 'is attached' /tmp/auto
+    iperf3 -c 10.0.3.2 -t 60 >/tmp/iperf 2>&1 &
+    traffic=$!
+    sleep 8
+    rate=$(shaped cake)
+    check "cake_autorate rises to what 20 Mbit/s carry: $rate kbit/s" [ "$rate" -ge 14000 ]
+    modem change 5
+    sleep 8
+    rate=$(shaped cake)
+    check "cake_autorate falls to about 5 Mbit/s: $rate kbit/s" [ "$rate" -le 7500 ]
+    modem change 20
+    kill $traffic; wait $traffic 2>/dev/null
+    kill -TERM $auto; wait $auto
     narrows qdisc attach s0 cocoa --autorate --min 2mbit --max 50mbit --reflector 10.0.3.2 >/tmp/auto 2>&1 &
     auto=$!
     wait_for 'is attached' /tmp/auto
