@@ -1,5 +1,4 @@
 //! The figures of both directions, with grades and advice.
-use crate::bursts::Bursts;
 use crate::error::{Code, Error};
 use crate::limiter::Limiter;
 use crate::measured::{Ecn, Fairness, Isolation, LATE, Measured, STEADY};
@@ -107,6 +106,11 @@ impl Measured {
         Some((self.working_rtt_ms?.p95 - self.base_rtt_ms?).max(0.0))
     }
 
+    /// Whether the rate varied while packets waited.
+    pub fn varies(&self) -> bool {
+        self.rate_range_mbit.is_some_and(|[low, high]| high > STEADY * low)
+    }
+
     /// The grade of the delay under load.
     pub fn grade(&self) -> Option<Grade> {
         self.added_ms().map(Grade::of)
@@ -115,7 +119,14 @@ impl Measured {
     /// What follows from the figures, in a sentence. `name`: "upload" or "download".
     pub fn advice(&self, name: &str, paths: u8) -> String {
         let queue = self.added_ms().filter(|&added| added >= HARMLESS);
-        let remedy = self.rate_mbit.map_or_else(String::new, |rate| format!(", at {:.1} Mbit/s", rate * SHAPED));
+        let remedy = match self.rate_mbit {
+            Some(_) if self.varies() => {
+                ", at a rate that follows the link (narrows qdisc attach --autorate), unless other traffic made it vary"
+                    .to_owned()
+            }
+            Some(rate) => format!(", at {:.1} Mbit/s", rate * SHAPED),
+            None => String::new(),
+        };
         let side = if name == "upload" { "in front of it" } else { "at the sending end of the bottleneck" };
         match (self.fair_queuing, queue) {
             _ if self.limiter == Some(Limiter::Policer) => {
@@ -191,18 +202,13 @@ impl Measured {
         let rate = self.rate_mbit.map(|rate| format!("{}{rate:.1} Mbit/s", at_least(self.rate_is_capped)));
         let base = self.base_rtt_ms.map(|base| format!("base RTT {base:.1} ms"));
         let share = self.beside_others.then(|| match self.rate_range_mbit {
-            Some([low, high]) if high > STEADY * low => format!(
+            Some([low, high]) if self.varies() => format!(
                 "{low:.1} to {high:.1} while packets waited: beside other traffic, or the link's own rate varies; it may carry more"
             ),
             _ => "beside other traffic: the link may carry more, and its base RTT be lower".to_owned(),
         });
         line([known(rate), known(base), known(share)].concat(), true);
-        let bursts = self.bursts.map(|Bursts { packets, every_ms }| {
-            format!(
-                "packets come in bursts of {packets}, every {every_ms:.1} ms: the link sends aggregates, or by grants"
-            )
-        });
-        line(known(bursts), false);
+        line(known(self.bursts.map(|bursts| bursts.to_string())), false);
         let evidence = &self.evidence;
         let finding = match self.fair_queuing {
             Fairness::Fair => "fair queuing: yes, each flow has a queue of its own",
@@ -263,7 +269,7 @@ impl Answer {
             let _ = writeln!(out, "{:<10}{idle:.1} ms", "idle RTT");
         }
         if let Some(steps) = &self.steps {
-            let _ = writeln!(out, "{:<10}{}", "steps", steps.text());
+            let _ = writeln!(out, "{:<10}{}", "steps", steps);
         }
         for (name, measured) in [("upload", &self.upload), ("download", &self.download)] {
             match measured {

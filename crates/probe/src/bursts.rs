@@ -5,6 +5,7 @@
 use crate::meter::{Load, Meter};
 use narrows_core::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Bursts in which packets arrive.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,6 +15,16 @@ pub struct Bursts {
     pub packets: u32,
     /// Time from one to the next, ms, median.
     pub every_ms: f64,
+}
+
+impl fmt::Display for Bursts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bursts { packets, every_ms } = self;
+        write!(
+            f,
+            "packets come in bursts of {packets}, every {every_ms:.1} ms: the link sends aggregates, or by grants"
+        )
+    }
 }
 
 /// Fewer packets say nothing.

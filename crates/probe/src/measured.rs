@@ -701,6 +701,9 @@ mod tests {
         assert!(shared.beside_others, "{:?}", shared.rate_mbit);
         let text = shared.text_of("upload");
         assert!(text.contains("while packets waited: beside other traffic, or the link's own rate varies"), "{text}");
+        let slow = Measured { fair_queuing: Fairness::Shared, ..shared.clone() };
+        let advice = slow.advice("upload", 2);
+        assert!(advice.contains("a rate that follows the link (narrows qdisc attach --autorate)"), "{advice}");
         let [low, high] = shared.rate_range_mbit.expect("packets waited");
         assert!((4.5..=6.0).contains(&low) && (9.0..=10.5).contains(&high), "{low} to {high}");
     }

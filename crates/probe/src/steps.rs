@@ -4,6 +4,7 @@
 //! The lowest RTT of each half a second is a floor, which single late pings do not touch. A step is a moment at which the median of the floors of
 //! the next seconds differs from that of the last ones by more than floors differ from their neighbours. No clock, no network.
 use serde::Serialize;
+use std::fmt;
 use std::time::Duration;
 
 /// Steps of the base RTT.
@@ -72,22 +73,26 @@ impl Steps {
         let every_s = period(&steps.iter().map(|step| step.at_s).collect::<Vec<_>>());
         Some(Steps { watched_s: watched.as_secs_f64(), steps, every_s })
     }
+}
 
-    /// The finding in words.
-    pub(crate) fn text(&self) -> String {
+impl fmt::Display for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let watched = self.watched_s.round();
         let sizes = self.steps.iter().map(|step| (step.to_ms - step.from_ms).abs());
         let (least, most) =
             sizes.fold((f64::INFINITY, 0.0f64), |(least, most), size| (least.min(size), most.max(size)));
         match (self.steps.len(), self.every_s) {
-            (0, _) => format!("none of the base RTT in {watched} s"),
-            (1, _) => format!("one of the base RTT in {watched} s, of {most:.1} ms: the path has changed"),
+            (0, _) => write!(f, "none of the base RTT in {watched} s"),
+            (1, _) => write!(f, "one of the base RTT in {watched} s, of {most:.1} ms: the path has changed"),
             (n, None) => {
-                format!("{n} of the base RTT in {watched} s, of {least:.1} to {most:.1} ms, at no regular times")
+                write!(f, "{n} of the base RTT in {watched} s, of {least:.1} to {most:.1} ms, at no regular times")
             }
             (n, Some(every)) => {
                 let as_of = if (every - 15.0).abs() < 0.5 { ", as over satellites in low orbit" } else { "" };
-                format!("{n} of the base RTT in {watched} s, of {least:.1} to {most:.1} ms, every {every:.1} s{as_of}")
+                write!(
+                    f,
+                    "{n} of the base RTT in {watched} s, of {least:.1} to {most:.1} ms, every {every:.1} s{as_of}"
+                )
             }
         }
     }
@@ -155,7 +160,7 @@ mod tests {
             let (from, to) = (bases[n as usize - 1], bases[n as usize]);
             assert!((step.from_ms - from).abs() < 0.3 && (step.to_ms - to).abs() < 0.3, "{step:?}");
         }
-        assert!(found.text().ends_with("every 15.0 s, as over satellites in low orbit"), "{}", found.text());
+        assert!(found.to_string().ends_with("every 15.0 s, as over satellites in low orbit"), "{}", found.to_string());
         // A change that is too small to be seen leaves a gap of 30 s.
         let gap = watched(|at| if (30.0..60.0).contains(&at) { 28.2 } else { of(at) }, host);
         assert!(gap.every_s.is_some_and(|every| (every - 15.0).abs() < 0.3), "{gap:?}");
@@ -165,7 +170,7 @@ mod tests {
     fn a_path_that_does_not_change_has_no_steps() {
         let none = watched(|_| 20.0, host);
         assert_eq!((none.steps.as_slice(), none.every_s), (&[][..], None));
-        assert_eq!(none.text(), "none of the base RTT in 90 s");
+        assert_eq!(none.to_string(), "none of the base RTT in 90 s");
         // Each ping takes up to 12 ms longer by itself, as on a busy Wi-Fi; and it waits for a queue that comes and goes.
         assert!(watched(|_| 20.0, |n| (n * 7919 % 1201) as f64 / 100.0).steps.is_empty());
         let queue = watched(|at| if (at as u64).is_multiple_of(2) { 20.0 } else { 24.0 }, host);
@@ -176,11 +181,11 @@ mod tests {
     fn other_changes_are_not_called_a_satellites() {
         let once = watched(|at| if at < 40.0 { 20.0 } else { 26.0 }, host);
         assert_eq!((once.steps.len(), once.every_s), (1, None));
-        assert!(once.text().ends_with("the path has changed"), "{}", once.text());
+        assert!(once.to_string().ends_with("the path has changed"), "{}", once.to_string());
         let irregular =
             watched(|at| [20.0, 25.0, 21.0, 30.0][[11.0, 30.0, 57.0].iter().filter(|&&step| at >= step).count()], host);
         assert_eq!((irregular.steps.len(), irregular.every_s), (3, None), "{irregular:?}");
-        assert!(irregular.text().ends_with("at no regular times"), "{}", irregular.text());
+        assert!(irregular.to_string().ends_with("at no regular times"), "{}", irregular.to_string());
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
         heading: name.to_owned(),
         title: "the measurement".to_owned(),
         source: format!("{}, {:.1} s, one run", answer.server, measured.seconds),
-        about: if measured.beside_others { BESIDE.to_owned() } else { String::new() },
+        about: about(measured, answer),
         heads: columns.iter().map(|(name, which, _)| Head { name: (*name).into(), which: (*which).into() }).collect(),
         names: 1,
         rows: vec![columns.into_iter().map(|(_, _, cell)| cell).collect()],
@@ -70,8 +70,17 @@ fn sheet(name: &str, measured: &Measured, answer: &Answer) -> Sheet {
     }
 }
 
-/// What a rate beside other traffic is.
-const BESIDE: &str = "Measured beside other traffic: the link may carry more, and its base RTT be lower.";
+/// What is to be known of a link that is no wire, or not alone.
+fn about(measured: &Measured, answer: &Answer) -> String {
+    let beside = measured.beside_others.then(|| BESIDE.to_owned());
+    let bursts = measured.bursts.map(|bursts| format!("Here {bursts}."));
+    let steps = answer.steps.as_ref().map(|steps| format!("Steps: {steps}."));
+    beside.into_iter().chain(bursts).chain(steps).collect::<Vec<_>>().join(" ")
+}
+
+/// What a rate is that varied, or pings that did.
+const BESIDE: &str =
+    "Measured beside other traffic, or the link's own rate varies: the link may carry more, and its base RTT be lower.";
 
 fn charts(curves: &Curves) -> Vec<Chart> {
     let chart = |title: &str, y: &str, lines: Vec<Line>| Chart {
