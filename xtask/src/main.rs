@@ -22,7 +22,7 @@ cargo xtask dist [--target TRIPLE] [--profile NAME]
 cargo book                  the book, made as on the web in target/book, and its links followed
 cargo xtask site [--play-only]
                             book, playground and schema in target/site, for any server of static files (needs the target wasm32-unknown-unknown)
-cargo xtask instructions [--record]
+cargo xtask instructions [--record | --threads N]
                             the simulator's instructions per packet, against bench/instructions/budget.txt (needs valgrind)
 cargo xtask matrix          published stacks through all cases of the testbed, as a table of the book
 cargo xtask pgo             narrows and narrows-bench, optimised for what they do, in target/pgo/lto";
@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         ["book"] => book::make(),
         ["instructions"] => instructions::count(instructions::Mode::Check),
         ["instructions", "--record"] => instructions::count(instructions::Mode::Record),
+        ["instructions", "--threads", threads] => instructions::count_threads(threads),
         ["site"] => site::make(site::Parts::All),
         ["site", "--play-only"] => site::make(site::Parts::Play),
         ["matrix"] => matrix::make(),

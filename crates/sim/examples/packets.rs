@@ -1,4 +1,4 @@
-//! Runs a scenario file on one thread, with settings such as `duration=2s`, and prints how many packets its links have sent.
+//! Runs a scenario file on up to so many threads, with settings such as `duration=2s`, and prints how many packets its links have sent.
 //! `cargo xtask instructions` counts what the processor does meanwhile.
 use narrows_results::input;
 use narrows_scenario::settings::settings;
@@ -9,11 +9,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some((file, set)) = args.split_first() else {
-        eprintln!("usage: packets FILE [PATH=VALUE]...");
-        return ExitCode::from(2);
+    let usage = || {
+        eprintln!("usage: packets THREADS FILE [PATH=VALUE]...");
+        ExitCode::from(2)
     };
-    match load(file, set).map_err(|error| error.to_string()).and_then(|scenario| packets(&scenario)) {
+    let [threads, file, set @ ..] = args.as_slice() else { return usage() };
+    let Ok(threads) = threads.parse() else { return usage() };
+    match load(file, set).map_err(|error| error.to_string()).and_then(|scenario| packets(&scenario, threads)) {
         Ok(packets) => {
             println!("{packets}");
             ExitCode::SUCCESS
@@ -30,7 +32,8 @@ fn load(file: &str, set: &[String]) -> Result<Scenario, ScenarioError> {
     input::load_with(Path::new(file), &set?.concat())
 }
 
-fn packets(scenario: &Scenario) -> Result<u64, String> {
-    let run = narrows_sim::run(scenario, &Wanted::RESULT, &mut Unwatched).map_err(|error| error.to_string())?;
+fn packets(scenario: &Scenario, threads: usize) -> Result<u64, String> {
+    let wanted = Wanted { threads, ..Wanted::RESULT };
+    let run = narrows_sim::run(scenario, &wanted, &mut Unwatched).map_err(|error| error.to_string())?;
     Ok(run.result.summary.cost.packets)
 }

@@ -257,6 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn receivers_run_with_their_senders_where_they_can() {
+        let plan = |threads: usize, flow: &str| {
+            let text = format!(
+                "duration = \"1s\"\n[[hop]]\nname = \"h\"\nrate = \"1gbit\"\nqueue = \"fifo\"\n[[hop]]\nname = \"up\"\n\
+                 rate = \"1gbit\"\nqueue = \"fifo\"\n[[flow]]\nname = \"f\"\ncount = 1000\nrtt = \"20ms\"\nroute = [\"h\"]\n{flow}\n"
+            );
+            let scenario = Scenario::parse(&text, "parallel.toml", &NoTraces).expect("it is legal");
+            Plan::of(&scenario, &Wanted { threads, ..Wanted::RESULT }).map(|plan| (plan.hosts, plan.has_receivers))
+        };
+        let most = Partition::DEFAULT.hosts;
+        assert_eq!(
+            [1, 2, 3, 100].map(|threads| plan(threads, "")),
+            [None, Some((1, false)), Some((2, true)), Some((most as u32, true))]
+        );
+        assert_eq!(plan(3, "back = [\"up\"]"), Some((1, false)), "answers cross a hop");
+        assert_eq!(
+            plan(3, "transport = { kind = \"tcp\", delayed_ack = \"0ms\" }"),
+            Some((1, false)),
+            "a timer without delay"
+        );
+    }
+
+    #[test]
     fn windows_end_with_the_run() {
         let windows = Windows { length: Span::ms(3), lag: 2 };
         let ms = |ms| Time::ZERO + Span::ms(ms);

@@ -55,6 +55,12 @@ pub(crate) trait Side: Sized {
     /// Adds a flow with these routes to a part without hosts.
     fn add_destination(_returns: &mut Self::Returns, _routes: u32) {}
 
+    /// What a part without hosts knows of flows.
+    #[inline(always)]
+    fn destinations(_returns: &Self::Returns) -> &[Destination] {
+        &[]
+    }
+
     /// The warm-up is over.
     fn restart(_returns: &mut Self::Returns) {}
 
@@ -142,6 +148,11 @@ impl Side for NetworkAlone {
 
     fn add_destination(returns: &mut Deliveries, routes: u32) {
         returns.destinations.push(Destination { routes, part: 0, flow: 0, lost: 0 });
+    }
+
+    #[inline(always)]
+    fn destinations(returns: &Deliveries) -> &[Destination] {
+        &returns.destinations
     }
 
     fn restart(returns: &mut Deliveries) {

@@ -47,7 +47,7 @@ pub struct Partition {
     /// Full-sized packets that the links can send in one window: enough to make the hand-over worthwhile, few enough to stay in a
     /// core's cache.
     pub packets: u64,
-    /// Maximum number of threads for the hosts.
+    /// Maximum number of threads for the hosts. With more the network's is the slowest, whichever the controller.
     pub hosts: usize,
     /// Minimum number of threads for the hosts with which the receivers run beside their senders, if nothing else prevents it. With fewer
     /// they run with the network.
@@ -56,7 +56,7 @@ pub struct Partition {
 
 impl Partition {
     /// Worthwhile on current processors.
-    pub const DEFAULT: Partition = Partition { flows: 256, packets: 256, hosts: 7, hosts_with_receivers: 2 };
+    pub const DEFAULT: Partition = Partition { flows: 256, packets: 256, hosts: 4, hosts_with_receivers: 2 };
 }
 
 /// Limits of a simulation per second of simulated time.

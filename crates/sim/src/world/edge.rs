@@ -76,6 +76,8 @@ impl<S: Side<Uplink = Network<Segment>>> Edge<Segment> for Hosts<S> {
     fn waits(&self, link: &Link, pool: &Pool, packets: &[Segment]) {
         if S::HAS_RECEIVERS {
             self.prefetch.receiver(link, pool, packets, &self.flows);
+        } else {
+            self.prefetch.destination(link, pool, packets, S::destinations(&self.returns));
         }
     }
 

@@ -11,7 +11,7 @@ use super::Hosts;
 use crate::endpoint::Connection;
 use crate::host::Flow;
 use crate::segment::Segment;
-use crate::side::{Delivery, Receivers, Side};
+use crate::side::{Delivery, Destination, Receivers, Side};
 use crate::tcp::Tcp;
 use crate::transport::Transport;
 use core::mem::offset_of;
@@ -59,6 +59,17 @@ impl Prefetch {
     pub(super) fn receiver(self, link: &Link, pool: &Pool, segments: &[Segment], flows: &[Flow]) {
         if self != Prefetch::Off {
             receiver_of_packet_on_wire(link, pool, segments, flows);
+        }
+    }
+
+    /// Prefetches where the packet on the wire goes, if its receiver is in another part.
+    #[inline(always)]
+    pub(super) fn destination(self, link: &Link, pool: &Pool, segments: &[Segment], destinations: &[Destination]) {
+        if self != Prefetch::Off
+            && let Some(id) = link.sending()
+        {
+            prefetch(&segments[id.index()]);
+            prefetch(&destinations[pool.meta(id).flow.0 as usize]);
         }
     }
 }

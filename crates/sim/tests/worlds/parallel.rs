@@ -1,9 +1,11 @@
 //! A run of many flows has the same result on any number of threads.
 use crate::harness::{check, parse};
 use crate::random::scenario;
+use narrows_results::packets::{Capture, What};
 use narrows_results::{RunResult, summary_json};
 use narrows_scenario::Scenario;
 use narrows_sim::{Partition, Unwatched, Wanted};
+use narrows_world::Packets;
 use proptest::prelude::*;
 
 fn on(threads: usize, partition: Partition, scenario: &Scenario) -> RunResult {
@@ -189,6 +191,54 @@ fn events_of_the_same_instant_keep_their_order() {
         let whole = assert_same_on_several(&parse(text), packets);
         assert!(whole.summary.flows.iter().any(|flow| flow.retransmits > Some(0)), "nothing was lost");
     }
+}
+
+/// The packets of both flows always arrive together, those of the second by an event that was scheduled earlier.
+const TOGETHER: &str = r#"
+    duration = "2s"
+    [[hop]]
+    name = "first half"
+    rate = "10gbit"
+    burst = "1MB"
+    release = "start"
+    delay = "1ms"
+    queue = "fifo"
+    [[hop]]
+    name = "second half"
+    rate = "12mbit"
+    delay = "2ms"
+    queue = "fifo"
+    [[hop]]
+    name = "whole"
+    rate = "12mbit"
+    delay = "3ms"
+    queue = "fifo"
+    [[flow]]
+    name = "over two hops"
+    rtt = "20ms"
+    route = ["first half", "second half"]
+    [[flow]]
+    name = "over one"
+    rtt = "20ms"
+    route = ["whole"]"#;
+
+#[test]
+fn a_recorded_run_has_the_order_of_a_divided_one() {
+    let (scenario, partition) = (parse(TOGETHER), cuts(7)[1]);
+    let wanted = Wanted { threads: 3, partition, ..Wanted::packets(Capture::default()) };
+    let run = narrows_sim::run(&scenario, &wanted, &mut Unwatched).expect("nobody ends it early");
+    assert_same(&on(3, partition, &scenario), &run.result);
+    let log = run.packets.and_then(Packets::simulated).expect("its packets");
+    let arrivals = log.events.iter().filter(|event| event.what == What::Arrived);
+    let packets = arrivals.map(|event| (event.at, &log.packets[event.packet as usize]));
+    let answers: Vec<_> =
+        packets.filter(|(_, packet)| !packet.kind.is_forward()).map(|(at, packet)| (at, packet.flow)).collect();
+    assert!(answers.len() > 1000, "{answers:?}");
+    let (pairs, alone) = answers.as_chunks();
+    assert!(
+        alone.is_empty() && pairs.iter().all(|[one, other]| (one.0, one.1, other.1) == (other.0, 0, 1)),
+        "{answers:?}"
+    );
 }
 
 #[test]
