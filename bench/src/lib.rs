@@ -34,7 +34,7 @@ NAMEs select what is measured, by any part of the name; everything without one:
   bare              the loop alone
   single-fifo       one CUBIC flow, 100 Mbit/s, 50 ms
   single-fq_codel   the same through fq_codel
-  many              1000 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel; on one core and on two, like those below
+  many              1000 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel; on one, two and three threads, like those below
   many-rtts         the same with RTTs from 10 to 30 ms
   crowd             100 000 CUBIC flows, 100 Gbit/s, 10 ms, fq_codel
   scaling           a grid of runs on one thread and on all
@@ -48,7 +48,7 @@ NAMEs select what is measured, by any part of the name; everything without one:
 
       --quick       a tenth of the packets, three rounds
       --rounds N    how often each case and the bare loop take turns [default: 5]
-      --threads N   threads for `scaling`; with one no case runs on two [default: all cores]
+      --threads N   threads for `scaling`; with one no case runs on more [default: all cores]
       --json        the figures as JSON on standard output, and nothing else there
   -h, --help        this";
 

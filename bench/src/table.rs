@@ -2,24 +2,26 @@
 use crate::Measurements;
 use crate::grid::grid;
 use crate::scaling::Scaling;
-use crate::throughput::{Aim, Bare, Measured, Parallel, Speed};
+use crate::throughput::{Aim, Bare, Cpu, Measured, Parallel, Speed};
 use std::fmt::Write as _;
 
 /// The whole report.
 pub(crate) fn render(measurements: &Measurements) -> String {
     let mut out = String::new();
     let machine = &measurements.machine;
-    let _ = writeln!(
-        out,
-        "{}, {} cores; M/s: million packets per second, on one core but where it says two",
-        machine.cpu, machine.cores
-    );
+    let _ = writeln!(out, "{}, {} cores; M/s: million packets per second", machine.cpu, machine.cores);
     if let Some(Bare { heap, ring }) = &measurements.bare {
         let speed = |speed: &Speed| format!("{} M/s, best {}", millions(speed.median), millions(speed.best));
         let _ = writeln!(out, "bare loop: {}; with a ring for the delay: {}", speed(heap), speed(ring));
     }
     if !measurements.cases.is_empty() {
         let _ = writeln!(out, "\n{}", cases(&measurements.cases));
+        if let Some(threads) = threads(&measurements.cases) {
+            let _ = writeln!(out, "\n{threads}");
+        }
+        for line in more_threads(&measurements.cases) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     if let Some(scaling) = &measurements.scaling {
         let _ = writeln!(out, "\n{}", self::scaling(scaling));
@@ -61,28 +63,10 @@ pub(crate) fn render(measurements: &Measurements) -> String {
 
 fn cases(cases: &[Measured]) -> String {
     let head = [
-        "case",
-        "scenario",
-        "M/s",
-        "best",
-        "bare",
-        "÷ bare",
-        "ring",
-        "÷ ring",
-        "2 cores",
-        "best",
-        "÷ 1 core",
-        "ev/pkt",
-        "peak MB",
-        "RSS MB",
-        "2 cores",
-        "allocs",
-        "util",
-        "loss",
-        "aim",
+        "case", "scenario", "M/s", "best", "bare", "÷ bare", "ring", "÷ ring", "ev/pkt", "peak MB", "RSS MB", "allocs",
+        "util", "loss", "aim",
     ];
     let row = |case: &Measured| {
-        let of_halves = |figure: fn(&Parallel) -> String| case.halves.as_ref().map_or("–".to_owned(), figure);
         vec![
             case.name.clone(),
             case.what.to_owned(),
@@ -92,13 +76,9 @@ fn cases(cases: &[Measured]) -> String {
             format!("{:.2}", case.of_bare),
             millions(case.bare_packets_per_s.ring.median),
             format!("{:.2}", case.of_ring),
-            of_halves(|halves| millions(halves.packets_per_s.median)),
-            of_halves(|halves| millions(halves.packets_per_s.best)),
-            of_halves(|halves| format!("{:.2}", halves.to_one_thread)),
             format!("{:.2}", case.events_per_packet),
             megabytes(case.peak_bytes),
             case.peak_resident_bytes.map_or("–".to_owned(), megabytes),
-            of_halves(|halves| halves.peak_resident_bytes.map_or("–".to_owned(), megabytes)),
             case.allocations.to_string(),
             format!("{:.1} %", 100.0 * case.utilisation),
             format!("{:.3} %", 100.0 * case.loss_rate),
@@ -108,21 +88,77 @@ fn cases(cases: &[Measured]) -> String {
     grid(&head, cases.iter().map(row))
 }
 
+/// Runs on several threads, if there are any.
+fn threads(cases: &[Measured]) -> Option<String> {
+    let head = [
+        "case",
+        "threads",
+        "M/s",
+        "best",
+        "÷ 1 thread",
+        "CPU ns per packet: network",
+        "hosts",
+        "beyond 1 thread",
+        "M/s at most",
+        "peak MB",
+        "RSS MB",
+        "bytes",
+    ];
+    let runs: Vec<_> = cases.iter().flat_map(|case| case.threads.iter().map(move |run| (case, run))).collect();
+    let row = |&(case, run): &(&Measured, &Parallel)| {
+        let cpu =
+            |figure: fn(&Cpu) -> f64| run.cpu.as_ref().map_or("–".to_owned(), |cpu| format!("{:.0}", figure(cpu)));
+        vec![
+            case.name.clone(),
+            run.threads.to_string(),
+            millions(run.packets_per_s.median),
+            millions(run.packets_per_s.best),
+            format!("{:.2}", run.to_one_thread),
+            cpu(|cpu| cpu.network_ns),
+            cpu(|cpu| cpu.hosts_ns),
+            cpu(|cpu| cpu.beyond_one_thread_ns),
+            run.cpu.as_ref().map_or("–".to_owned(), |cpu| millions(cpu.bound(run.threads))),
+            megabytes(run.peak_bytes),
+            run.peak_resident_bytes.map_or("–".to_owned(), megabytes),
+            if run.equal { "same" } else { "DIFFER" }.to_owned(),
+        ]
+    };
+    (!runs.is_empty()).then(|| grid(&head, runs.iter().map(row)))
+}
+
+/// The speed on more threads than were measured, from the CPU time of each.
+fn more_threads(cases: &[Measured]) -> impl Iterator<Item = String> {
+    cases.iter().filter_map(|case| {
+        let Parallel { threads, cpu, .. } = case.threads.last()?;
+        let cpu = (*cpu)?;
+        let bounds = (*threads..=MOST_THREADS).map(|n| format!("{n}: {}", millions(cpu.bound(n))));
+        let bounds: Vec<String> = bounds.collect();
+        let network = millions(1e9 / cpu.network_ns);
+        Some(format!(
+            "{}, M/s at most on more threads with a core each: {}; the network's thread alone: {network}",
+            case.name,
+            bounds.join(", ")
+        ))
+    })
+}
+
+/// The bounds are shown up to this number of threads.
+const MOST_THREADS: usize = 8;
+
 /// Each aim, with a sign that says whether the medians reach it.
 fn aim(case: &Measured) -> String {
     let Aim { packets_per_s, of_bare, peak_bytes } = case.aim;
     let sign = |met: bool| if met { "✓" } else { "✗" };
     let reached = |speed: &Speed| sign(speed.median >= packets_per_s);
     let mut text = format!("≥ {} M/s {}", packets_per_s / 1e6, reached(&case.packets_per_s));
-    if let Some(halves) = &case.halves {
-        let equal = if halves.equal { "" } else { " RESULTS DIFFER" };
-        let _ = write!(text, ", on 2 cores {}{equal}", reached(&halves.packets_per_s));
+    if let Some(two) = case.on_two() {
+        let _ = write!(text, ", on 2 cores {}", reached(&two.packets_per_s));
     }
     if let Some(ratio) = of_bare {
         let _ = write!(text, ", ≥ {ratio} bare {}", sign(case.of_bare >= ratio));
     }
     if let Some(bytes) = peak_bytes {
-        let most = case.halves.map_or(0, |halves| halves.peak_bytes).max(case.peak_bytes);
+        let most = case.on_two().map_or(0, |two| two.peak_bytes).max(case.peak_bytes);
         let _ = write!(text, ", ≤ {} MB {}", megabytes(bytes), sign(most <= bytes));
     }
     text

@@ -1,7 +1,7 @@
 //! Packets per second of whole runs, each beside the bare loop of the same link.
 use crate::allocator::{self, Usage};
 use crate::bare::{self, Link, Pipe};
-use crate::clock::timed;
+use crate::clock::{cpu_timed, timed};
 use crate::{Options, machine, median};
 use narrows_core::congestion::ControllerConfig;
 use narrows_core::queue::QueueConfig;
@@ -72,22 +72,51 @@ pub(crate) struct Measured {
     pub(crate) utilisation: f64,
     /// Share of the packets that the queue dropped.
     pub(crate) loss_rate: f64,
-    /// The same run on two threads, if it uses them.
-    pub(crate) halves: Option<Parallel>,
+    /// The same run on several threads, if it uses them.
+    pub(crate) threads: Vec<Parallel>,
     pub(crate) aim: Aim,
 }
 
-/// A parallel run on two threads.
-#[derive(Clone, Copy, Debug, Serialize)]
+impl Measured {
+    /// The run on two threads.
+    pub(crate) fn on_two(&self) -> Option<&Parallel> {
+        self.threads.iter().find(|run| run.threads == 2)
+    }
+}
+
+/// A run on several threads.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Parallel {
+    pub(crate) threads: usize,
     pub(crate) packets_per_s: Speed,
     /// Median of the ratios to the neighbouring runs on one thread.
     pub(crate) to_one_thread: f64,
-    /// Memory of both sides at the end, which is the peak, by their own account, bytes.
+    /// CPU time per packet; `None` if the system does not tell it.
+    pub(crate) cpu: Option<Cpu>,
+    /// Memory of all parts at the end, which is the peak, by their own account, bytes.
     pub(crate) peak_bytes: u64,
     pub(crate) peak_resident_bytes: Option<u64>,
     /// Were its results the same bytes?
     pub(crate) equal: bool,
+}
+
+/// CPU time per packet, ns: of the second half of a run, so that building the world and its result do not count. Medians.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Cpu {
+    /// The thread of the network.
+    pub(crate) network_ns: f64,
+    /// All threads of hosts together.
+    pub(crate) hosts_ns: f64,
+    /// All threads, beyond what one thread takes: handing packets over, and what caches bring or cost.
+    pub(crate) beyond_one_thread_ns: f64,
+}
+
+impl Cpu {
+    /// Packets per second on this number of threads, each with a core of its own: those of the slowest thread, if its cost per packet stays
+    /// what it was here, and the hosts are divided evenly.
+    pub(crate) fn bound(&self, threads: usize) -> f64 {
+        1e9 / self.network_ns.max(self.hosts_ns / (threads - 1) as f64)
+    }
 }
 
 /// Runs the case and the bare loop alternately.
@@ -95,7 +124,9 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
     let case = case(name, options.divisor)?;
     let (mut speeds, mut heap, mut ring) = (Vec::new(), Vec::new(), Vec::new());
     let (mut peak_bytes, mut peak_resident_bytes, mut last) = (0, None, None);
-    let mut halves = ParallelSoFar::default();
+    // A run with one flow is never parallel.
+    let is_divided = options.threads.unwrap_or_else(machine::cores) > 1 && case.scenario.flows[0].count > 1;
+    let mut threads = if is_divided { THREADS.map(ParallelSoFar::on).to_vec() } else { Vec::new() };
     // Otherwise the slowest case would take most of the time. The ratio of neighbouring rounds is stable nevertheless.
     let rounds = if case.scenario.flows[0].count >= 10_000 { options.rounds.min(3) } else { options.rounds };
     for _ in 0..rounds {
@@ -108,9 +139,11 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         speeds.push(packets as f64 / wall.as_secs_f64());
         heap.push(bare_speed(&case.link, Pipe::Heap, packets));
         ring.push(bare_speed(&case.link, Pipe::Ring, packets));
-        // A run with one flow is never parallel.
-        if options.threads.unwrap_or_else(machine::cores) > 1 && case.scenario.flows[0].count > 1 {
-            halves.measure(&case.scenario, &result, wall)?;
+        if is_divided {
+            let alone = cpu_per_packet(&case.scenario, 1)?;
+            for several in &mut threads {
+                several.measure(&case.scenario, &result, wall, alone)?;
+            }
         }
         last = Some((result, usage));
     }
@@ -132,26 +165,42 @@ pub(crate) fn measure(name: &str, options: &Options) -> Result<Measured, String>
         allocations,
         utilisation: hop.utilisation,
         loss_rate: hop.loss_rate,
-        halves: halves.done(),
+        threads: threads.into_iter().map(ParallelSoFar::done).collect(),
         aim: case.aim,
     })
 }
 
+/// Numbers of threads: with two the receivers are beside the network, with three beside their senders.
+const THREADS: [usize; 2] = [2, 3];
+
 /// The rounds of a parallel run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ParallelSoFar {
+    threads: usize,
     speeds: Vec<f64>,
     ratios: Vec<f64>,
+    /// CPU time per packet of the network and of the hosts, and of all beyond one thread, ns.
+    cpu: [Vec<f64>; 3],
     peak_bytes: u64,
     peak_resident_bytes: Option<u64>,
     differ: bool,
 }
 
 impl ParallelSoFar {
-    /// Makes a round, and compares its result with that of one thread.
-    fn measure(&mut self, scenario: &Scenario, whole: &RunResult, whole_took: Duration) -> Result<(), String> {
+    fn on(threads: usize) -> ParallelSoFar {
+        ParallelSoFar { threads, ..ParallelSoFar::default() }
+    }
+
+    /// Makes a round, and compares its result with that of one thread, which took this long, and this much CPU time per packet.
+    fn measure(
+        &mut self,
+        scenario: &Scenario,
+        whole: &RunResult,
+        whole_took: Duration,
+        alone: Option<[f64; 2]>,
+    ) -> Result<(), String> {
         machine::reset_peak_resident();
-        let (result, wall) = timed(|| run(scenario, 2));
+        let (result, wall) = timed(|| run(scenario, self.threads));
         let result = result?;
         let cost = result.summary.cost;
         self.speeds.push(cost.packets as f64 / wall.as_secs_f64());
@@ -159,18 +208,38 @@ impl ParallelSoFar {
         self.peak_bytes = self.peak_bytes.max(cost.peak_bytes);
         self.peak_resident_bytes = self.peak_resident_bytes.max(machine::peak_resident());
         self.differ |= digest(&result) != digest(whole);
+        if let (Some([network, hosts]), Some([alone, _])) = (cpu_per_packet(scenario, self.threads)?, alone) {
+            self.cpu.iter_mut().zip([network, hosts, network + hosts - alone]).for_each(|(all, ns)| all.push(ns));
+        }
         Ok(())
     }
 
-    fn done(self) -> Option<Parallel> {
-        (!self.speeds.is_empty()).then(|| Parallel {
+    fn done(self) -> Parallel {
+        let has_cpu = self.cpu.iter().all(|rounds| !rounds.is_empty());
+        let [network_ns, hosts_ns, beyond_one_thread_ns] = self.cpu.map(median);
+        Parallel {
+            threads: self.threads,
             packets_per_s: Speed::of(self.speeds),
             to_one_thread: median(self.ratios),
+            cpu: has_cpu.then_some(Cpu { network_ns, hosts_ns, beyond_one_thread_ns }),
             peak_bytes: self.peak_bytes,
             peak_resident_bytes: self.peak_resident_bytes,
             equal: !self.differ,
-        })
+        }
     }
+}
+
+/// CPU time per packet in the second half of a run, ns: of the thread that started it, which has the network, and of all others.
+fn cpu_per_packet(scenario: &Scenario, threads: usize) -> Result<Option<[f64; 2]>, String> {
+    let half = Scenario { duration: scenario.duration / 2, ..scenario.clone() };
+    let [half, whole] = [&half, scenario].map(|scenario| {
+        let (result, cpu) = cpu_timed(|| run(scenario, threads));
+        result.map(|result| (result.summary.cost.packets, cpu))
+    });
+    let ((few, before), (many, after)) = (half?, whole?);
+    let (Some(before), Some(after)) = (before, after) else { return Ok(None) };
+    let per_packet = |n: usize| after[n].saturating_sub(before[n]).as_ns() as f64 / (many - few).max(1) as f64;
+    Ok(Some([per_packet(0), per_packet(1)]))
 }
 
 /// The bare loop's speed.
