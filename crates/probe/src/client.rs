@@ -52,8 +52,12 @@ pub enum Stage {
 
 /// Time for pings.
 const IDLE: Duration = Duration::from_secs(1);
-/// Between two pings.
+/// Between two pings, at least.
 const GAP: Duration = Duration::from_millis(50);
+/// By how much each gap is longer than the one before, up to the second of these, µs. Pings at equal distances would meet a link that sends at
+/// equal intervals at the same moment of each, and their lowest RTT would be that moment's.
+const LONGER: u64 = 1700;
+const MOST_LONGER: u64 = 10_000;
 /// Pings without other traffic: the median exceeds the lowest by at most this part of it, and a few milliseconds of the hosts.
 const QUIET: u32 = 5;
 const UNQUIET: Duration = Duration::from_millis(4);
@@ -285,7 +289,8 @@ async fn ping(session: &mut Session, span: Duration) -> Result<Vec<Ping>, Error>
             _ => return Err(Error::Protocol("no pong after a ping".into())),
         }
         n += 1;
-        sleep(GAP.saturating_sub(sent.elapsed())).await;
+        let gap = GAP + Duration::from_micros(u64::from(n) * LONGER % MOST_LONGER);
+        sleep(gap.saturating_sub(sent.elapsed())).await;
     }
     Ok(pings)
 }
