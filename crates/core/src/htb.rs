@@ -79,7 +79,7 @@ impl Bucket {
     }
 }
 
-/// The time that so many bytes take at a rate, ns; at most half of the largest debt.
+/// The time that these bytes take at a rate, ns; at most half of the largest debt.
 fn time_of(rate: Rate, bytes: u64) -> i64 {
     rate.tx_time(Bytes(bytes)).map_or(MOST_DEBT / 2, |time| time.as_ns().min(MOST_DEBT as u64 / 2) as i64)
 }

@@ -101,7 +101,7 @@ impl fmt::Display for Steps {
     }
 }
 
-/// The lowest RTT of each window, ms; that of the one before where no ping was sent.
+/// The lowest RTT of each window, ms; a window without a ping has the RTT of the one before.
 fn floors(pings: &[Ping]) -> Vec<f64> {
     let mut floors: Vec<f64> = Vec::new();
     let mut lowest = f64::INFINITY;

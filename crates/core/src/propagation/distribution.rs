@@ -26,7 +26,7 @@ choice! {
 /// How the delays of packets are distributed around a hop's delay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Distribution {
-    /// One of those with a name.
+    /// One with a name.
     Named(NamedDistribution),
     /// One from a file.
     Table(DelayTable),

@@ -80,7 +80,7 @@ impl Form<Loss> for Losses {
     }
 }
 
-/// A trace in words, without its name: that of a result's file is another one than the user's.
+/// A trace in words, without its name: a result's file has another name than the user's.
 pub(super) fn shown(losses: &RecordedLosses) -> String {
     let mean = 100.0 * losses.mean();
     match losses {
