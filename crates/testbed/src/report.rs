@@ -102,7 +102,12 @@ impl Report {
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), ResultError> {
         let place = folder.as_ref();
         let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.map_or(Ok(()), fs::create_dir_all).map_err(fault(place))?;
+        if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            fs::create_dir_all(parent).map_err(|error| {
+                let message = if parent.exists() { "it is no folder".to_owned() } else { error.to_string() };
+                ResultError { path: parent.to_owned(), message: format!("cannot save a report there: {message}") }
+            })?;
+        }
         let whole = narrows_files::new_folder_beside(place).map_err(fault(place))?;
         let saved = self.write(&whole).and_then(|()| give_way(place, &whole));
         if saved.is_err() {
