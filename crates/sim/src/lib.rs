@@ -153,8 +153,9 @@ fn log_bytes(scenario: &Scenario, capture: &Capture) -> u64 {
 /// The watch ended the run, or it exceeded its budget.
 pub fn run(scenario: &Scenario, wanted: &Wanted, watch: &mut dyn Watch) -> Result<Run, RunError> {
     debug_assert_eq!(scenario.needs_live(), None);
-    let is_divisible = wanted.figures && wanted.capture.is_none();
-    let ran = match Plan::of(scenario, wanted).filter(|_| is_divisible) {
+    // A browser's simulator has no threads, and need not carry what divides a run.
+    let is_divisible = cfg!(not(target_family = "wasm")) && wanted.figures && wanted.capture.is_none();
+    let ran = match is_divisible.then(|| Plan::of(scenario, wanted)).flatten() {
         Some(plan) => parallel::run(scenario, wanted, plan, watch)
             .map(|world| Run { result: outcome::collect(scenario, world), packets: None }),
         None => session::begin(scenario, wanted).finish(scenario, watch),
