@@ -34,7 +34,7 @@ pub(crate) struct Measured {
 /// Number of flows over which the memory per flow is averaged; every table can distinguish as many.
 const MANY: u32 = 1000;
 
-const FLOWS: [u32; 3] = [1, 100, 10_000];
+const FLOWS: [u32; 4] = [1, 100, 10_000, 100_000];
 const BACKLOG: u32 = 200;
 const PACKET: u32 = 1500;
 /// Time between packets: 1500 bytes at 100 Gbit/s. Even the last packet of the longest flow, served once per round of all flows,
