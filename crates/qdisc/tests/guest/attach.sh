@@ -349,8 +349,8 @@ wait_for() {
     until grep -qF "$1" "$2" || [ $tries -ge 100 ]; do sleep 0.05; tries=$((tries + 1)); done
 }
 
-# follows NAME LINK SECONDS: after this time, or up to 4 s later if the machine is busy, the rate is the link's within 15 %, and less than 40 ms
-# wait in the modem. It says how long it took.
+# follows NAME LINK SECONDS [LOOKS]: after this time the rate is the link's within 15 %, and less than 40 ms wait in the modem. It looks again up
+# to LOOKS times, each 0.2 s long, and says how often it did.
 follows() {
     sleep $3
     tries=0
@@ -364,7 +364,7 @@ follows() {
         done
         mean=$(echo $rates | tr ' ' '\n' | awk '{ sum += $1 } END { printf "%d", sum / NR }')
         off=$((mean - $2 * 1000))
-        [ ${off#-} -gt $(($2 * 150)) ] && [ $tries -lt 20 ] || break
+        [ ${off#-} -gt $(($2 * 150)) ] && [ $tries -lt ${4:-0} ] || break
         tries=$((tries + 1))
     done
     say "        $1, link $2 Mbit/s: shaped to$rates kbit/s after $3 s and $tries more looks; at most $most kB in the modem"
@@ -389,7 +389,8 @@ autorate() {
         wait_for 'is attached' /tmp/auto
         iperf3 -c 10.0.3.2 -t 60 >/tmp/iperf 2>&1 &
         traffic=$!
-        follows $queue 20 1.3
+        # Once, beside other tests, the rate was at 7 to 12 Mbit/s here; why is not known.
+        follows $queue 20 1.3 20
         modem change 5
         follows $queue 5 1
         modem change 20
