@@ -123,7 +123,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// The time of which the distances between three or more moments are multiples; nearly all moments have to be among these.
+/// The period of three or more moments: their distances are multiples of it, for nearly all of the moments.
 fn period(at: &[f64]) -> Option<f64> {
     let gaps = at.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap >= SHORTEST_PERIOD);
     let times = |one: f64, from: f64, gap: f64| ((one - from) / gap).round();

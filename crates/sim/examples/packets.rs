@@ -1,4 +1,4 @@
-//! Runs a scenario file on up to so many threads, with settings such as `duration=2s`, and prints how many packets its links have sent.
+//! Runs a scenario file on at most this number of threads, with settings such as `duration=2s`, and prints how many packets its links have sent.
 //! `cargo xtask instructions` counts what the processor does meanwhile.
 use narrows_results::input;
 use narrows_scenario::settings::settings;

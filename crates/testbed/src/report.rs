@@ -95,7 +95,7 @@ impl Report {
 
     /// Writes a folder that all commands of `narrows` read: scenario, summary, series, distributions, and `report.html`. Beside them are
     /// [`CAPTURE`], with every packet as both ends see it, for Wireshark, and a qlog of each connection in [`QLOGS`], for qvis, if packets
-    /// were recorded. A folder that was saved before is replaced as a whole.
+    /// were recorded. A folder with results and only these files is replaced as a whole.
     ///
     /// # Errors
     /// A file could not be written, or the folder has other files than those.

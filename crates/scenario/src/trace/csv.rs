@@ -33,7 +33,7 @@ pub(super) trait Quantity: Copy {
     /// A unit, as [`Quantity::of`] takes it. `None` if it is none, or has two readings.
     fn unit(text: &str) -> Option<f64>;
 
-    /// So many of a unit.
+    /// This number of a unit.
     fn of(number: f64, unit: f64) -> Option<Self>;
 
     /// What is allowed in a column with this unit.
@@ -44,7 +44,7 @@ pub(super) trait Quantity: Copy {
     /// A value with its unit.
     fn parse(text: &str) -> Option<Self>;
 
-    /// The mean of the values of one time, of which there is one at least.
+    /// The mean of the values of one time. There is at least one.
     fn mean(values: &[Self]) -> Self;
 }
 
